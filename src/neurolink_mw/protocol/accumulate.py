@@ -1,0 +1,152 @@
+"""From parts to a whole answer, and back. A stream and the answer it adds up to say the same."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from .content import Content, File, Reasoning, Source, Text, ToolApprovalRequest, ToolCall, ToolResult, UnknownPart
+from .parts import (
+    BLOCK_DELTAS,
+    BLOCK_ENDS,
+    BLOCK_STARTS,
+    ErrorPart,
+    Finish,
+    ReasoningDelta,
+    ReasoningEnd,
+    ReasoningStart,
+    ResponseMetadata,
+    StreamPart,
+    StreamStart,
+    TextDelta,
+    TextEnd,
+    TextStart,
+    ToolInputDelta,
+    ToolInputEnd,
+    ToolInputStart,
+)
+from .results import CallWarning, FinishReason, GenerateResult, ResponseInfo, Usage
+from .values import JSONObject
+
+INTERRUPTED = FinishReason("error", "interrupted")
+"""How a stream ends that was cut: never a quiet stop."""
+
+
+class _Block:
+    __slots__ = ("cls", "metadata", "pieces")
+
+    def __init__(self, cls: type[Text] | type[Reasoning], metadata: JSONObject | None) -> None:
+        self.cls = cls
+        self.pieces: list[str] = []
+        self.metadata = metadata
+
+    def learn(self, metadata: JSONObject | None) -> None:
+        """Metadata may ride on any piece of a block: a provider's later entry wins, others are kept."""
+        if metadata is not None:
+            self.metadata = metadata if self.metadata is None else {**self.metadata, **metadata}
+
+
+class Accumulator:
+    """Adds parts up. `feed(part)` each, then `result()`; `errors` are those of the error parts.
+
+    Content stands in the order in which blocks began. A stream without a finish adds up to an interrupted answer. A
+    later preliminary result of the same tool call replaces the earlier one.
+    """
+
+    __slots__ = ("_blocks", "_content", "_finish", "_metadata", "_results", "_warnings", "errors")
+
+    def __init__(self) -> None:
+        self._content: list[Content | _Block] = []
+        self._blocks: dict[tuple[str, str], _Block] = {}
+        self._results: dict[str, int] = {}
+        self._warnings: tuple[CallWarning, ...] = ()
+        self._metadata: ResponseMetadata | None = None
+        self._finish: Finish | None = None
+        self.errors: list[object] = []
+
+    def feed(self, part: StreamPart) -> None:
+        if isinstance(part, TextDelta | ReasoningDelta):
+            block = self._blocks.get((BLOCK_DELTAS[part.__class__], part.id))
+            if block is not None:
+                block.pieces.append(part.delta)
+                block.learn(part.provider_metadata)
+        elif isinstance(part, TextStart | ReasoningStart):
+            block = _Block(Text if isinstance(part, TextStart) else Reasoning, part.provider_metadata)
+            self._blocks[BLOCK_STARTS[part.__class__], part.id] = block
+            self._content.append(block)
+        elif isinstance(part, TextEnd | ReasoningEnd):
+            ended = self._blocks.pop((BLOCK_ENDS[part.__class__], part.id), None)
+            if ended is not None:
+                ended.learn(part.provider_metadata)
+        elif isinstance(part, ToolResult):
+            self._add_result(part)
+        elif isinstance(part, ToolCall | ToolApprovalRequest | Source | File | UnknownPart):
+            self._content.append(part)
+        elif isinstance(part, Finish):
+            self._finish = part
+        elif isinstance(part, StreamStart):
+            self._warnings = tuple(part.warnings)
+        elif isinstance(part, ResponseMetadata):
+            self._metadata = part
+        elif isinstance(part, ErrorPart):
+            self.errors.append(part.error)
+
+    def _add_result(self, part: ToolResult) -> None:
+        earlier = self._results.get(part.tool_call_id)
+        if earlier is None:
+            self._results[part.tool_call_id] = len(self._content)
+            self._content.append(part)
+        else:
+            self._content[earlier] = part
+
+    def result(self) -> GenerateResult:
+        """What the parts add up to so far."""
+        finish, head = self._finish, self._metadata
+        response = None if head is None else ResponseInfo(head.id, head.timestamp, head.model_id, extra=head.extra)
+        return GenerateResult(
+            tuple(
+                item.cls("".join(item.pieces), item.metadata) if isinstance(item, _Block) else item
+                for item in self._content
+            ),
+            INTERRUPTED if finish is None else finish.finish_reason,
+            Usage() if finish is None else finish.usage,
+            self._warnings,
+            None if finish is None else finish.provider_metadata,
+            response=response,
+        )
+
+
+def collect(parts: Iterable[StreamPart]) -> GenerateResult:
+    """The answer that a list of parts adds up to."""
+    accumulator = Accumulator()
+    for part in parts:
+        accumulator.feed(part)
+    return accumulator.result()
+
+
+def parts_of(result: GenerateResult) -> Iterator[StreamPart]:
+    """An answer as a stream: `collect(parts_of(result))` says the same. Metadata rides on the block's start."""
+    yield StreamStart(result.warnings)
+    response = result.response
+    if response is not None and (response.id, response.timestamp, response.model_id) != (None, None, None):
+        yield ResponseMetadata(response.id, response.timestamp, response.model_id)
+    for index, item in enumerate(result.content):
+        id = str(index)
+        if isinstance(item, Text):
+            yield TextStart(id, item.provider_metadata)
+            if item.text:
+                yield TextDelta(id, item.text)
+            yield TextEnd(id)
+        elif isinstance(item, Reasoning):
+            yield ReasoningStart(id, item.provider_metadata)
+            if item.text:
+                yield ReasoningDelta(id, item.text)
+            yield ReasoningEnd(id)
+        elif isinstance(item, ToolCall) and not item.provider_executed:
+            yield ToolInputStart(item.tool_call_id, item.tool_name, dynamic=item.dynamic)
+            if item.input:
+                yield ToolInputDelta(item.tool_call_id, item.input)
+            yield ToolInputEnd(item.tool_call_id)
+            yield item
+        else:
+            yield item
+    yield Finish(result.finish_reason, result.usage, result.provider_metadata)

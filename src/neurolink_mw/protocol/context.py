@@ -1,0 +1,174 @@
+"""What a call carries at run time: who it is, what its middlewares share, and which scope it belongs to.
+
+A context never takes part in equality, JSON, cache keys or logs. It is made by the outermost pipeline of a call;
+pipelines further in, steps of a turn and helper calls get children of it that share the request's identity.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, Generic, Literal, Protocol, TypeAlias, TypeVar, cast
+
+from ..errors import ConfigError
+
+if TYPE_CHECKING:
+    from .results import Usage
+
+T = TypeVar("T")
+
+Kind: TypeAlias = Literal["generate", "stream"]
+AtEnd: TypeAlias = Callable[..., "Awaitable[None] | None"]
+
+
+class Slot(Generic[T]):
+    """A typed place for a value that middlewares of one request share. Two slots of one name are two places."""
+
+    __slots__ = ("default", "name")
+
+    def __init__(self, name: str, default: T) -> None:
+        self.name = name
+        self.default = default
+
+    def __repr__(self) -> str:
+        return f"Slot({self.name!r})"
+
+
+class Scope(Protocol):
+    """The part of a pipeline's scope that a context needs: one wrapped call, from its start to its outcome."""
+
+    def at_end(self, fn: AtEnd) -> None: ...
+
+
+class Attempt:
+    """One call that reached a model. `usage` is unset until the model reports it."""
+
+    __slots__ = ("helper", "kind", "model_id", "provider", "status", "usage")
+
+    def __init__(self, kind: Kind, provider: str, model_id: str, *, helper: bool = False) -> None:
+        self.kind = kind
+        self.provider = provider
+        self.model_id = model_id
+        self.helper = helper
+        self.status: Literal["running", "ok", "error"] = "running"
+        self.usage: Usage | None = None
+
+    def __repr__(self) -> str:
+        return f"Attempt({self.kind}, {self.provider}:{self.model_id}, {self.status})"
+
+
+class CallContext:
+    """The run-time side of one call. `step` is the number of a turn's step, where the call is one."""
+
+    __slots__ = ("_ledger", "_request_id", "_root", "_slots", "helper", "scope", "step")
+
+    def __init__(self, *, request_id: str | None = None) -> None:
+        self._root: CallContext | None = None
+        self._request_id = request_id
+        self._slots: dict[object, object] | None = None
+        self._ledger: list[Attempt] | None = None
+        self.scope: Scope | None = None
+        self.step: int | None = None
+        self.helper = False
+
+    @property
+    def root(self) -> CallContext:
+        """The context of the request that this one belongs to."""
+        return self if self._root is None else self._root
+
+    @property
+    def request_id(self) -> str:
+        """One id for the request with all its steps, attempts and helper calls."""
+        root = self.root
+        if root._request_id is None:
+            root._request_id = uuid.uuid4().hex
+        return root._request_id
+
+    @property
+    def ledger(self) -> list[Attempt]:
+        """Every attempt of the request, helper calls included, in the order in which they began."""
+        root = self.root
+        if root._ledger is None:
+            root._ledger = []
+        return root._ledger
+
+    def get(self, slot: Slot[T]) -> T:
+        """What some middleware of this request put there, else the slot's default."""
+        slots = self.root._slots
+        return slot.default if slots is None else cast(T, slots.get(slot, slot.default))
+
+    def set(self, slot: Slot[T], value: T) -> None:
+        """Leave a value for other middlewares of this request."""
+        root = self.root
+        if root._slots is None:
+            root._slots = {}
+        root._slots[slot] = value
+
+    def child(self, *, step: int | None = None, scope: Scope | None = None) -> CallContext:
+        """The same request further in: shared id, slots and ledger; this scope unless another one is given."""
+        child = CallContext()
+        child._root = self.root
+        child.scope = self.scope if scope is None else scope
+        child.step = self.step if step is None else step
+        child.helper = self.helper
+        return child
+
+    def for_helper(self) -> CallContext:
+        """The same request for a call of a middleware's own, such as a judge: a scope of its own, marked as helper."""
+        child = CallContext()
+        child._root = self.root
+        child.helper = True
+        return child
+
+    def at_end(self, fn: AtEnd) -> None:
+        """Call `fn(outcome)` once, when the outermost scope of this request ends, however it ends.
+
+        `fn` may be async. When a stream is dropped after its event loop is gone, only sync functions can run.
+        """
+        if self.scope is None:
+            raise ConfigError(_NO_SCOPE.format("at_end"))
+        self.scope.at_end(fn)
+
+    def __repr__(self) -> str:
+        return f"CallContext(request_id={self.root._request_id!r}, step={self.step})"
+
+
+_NO_SCOPE = (
+    "context.{} needs a scope, and no member of this chain asked for one: set `needs_scope = True` on the middleware "
+    "that uses it"
+)
+
+
+class _Detached(CallContext):
+    """The context of options that have not entered a pipeline: nothing can be shared through it."""
+
+    __slots__ = ()
+
+    @property
+    def request_id(self) -> str:
+        return ""
+
+    @property
+    def ledger(self) -> list[Attempt]:
+        return []
+
+    def set(self, slot: Slot[T], value: T) -> None:
+        raise ConfigError(_NO_SCOPE.format("set"))
+
+    def child(self, *, step: int | None = None, scope: Scope | None = None) -> CallContext:
+        root = CallContext()
+        root.scope = scope
+        root.step = step
+        return root
+
+    def for_helper(self) -> CallContext:
+        root = CallContext()
+        root.helper = True
+        return root
+
+    def __repr__(self) -> str:
+        return "CallContext(detached)"
+
+
+DETACHED: CallContext = _Detached()
+"""What `CallOptions.context` is until a pipeline or a caller sets it."""

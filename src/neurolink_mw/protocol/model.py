@@ -1,0 +1,82 @@
+"""The one small protocol that everything here speaks, and the contracts of a tool's execution."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Literal, Protocol, TypeAlias, runtime_checkable
+
+from .content import ToolCall
+from .options import CallOptions
+from .prompt import ToolOutput
+from .results import GenerateResult
+from .stream_result import StreamResult
+from .values import Value, value
+
+SPECIFICATION_VERSION = "v3"
+
+SupportedUrls: TypeAlias = Mapping[str, Sequence[str]]
+"""Media type pattern (`*` or `image/*` included) to regular expressions of addresses that the model reads itself."""
+
+
+@runtime_checkable
+class LanguageModel(Protocol):
+    """A model, or anything that behaves like one.
+
+    A whole call is two methods: `do_generate` returns the answer, `do_stream` returns it in parts. What fails before
+    the first content is raised from either; later failures of a stream are an `error` part. Cancellation is the
+    caller's task being cancelled. A model may also have `supported_urls`; without it, none are supported.
+
+        class Echo:
+            provider, model_id = "example", "echo"
+
+            async def do_generate(self, options):
+                return GenerateResult((Text(user_text(options.prompt)),))
+
+            async def do_stream(self, options):
+                return StreamResult.of(await self.do_generate(options))
+    """
+
+    @property
+    def provider(self) -> str: ...
+
+    @property
+    def model_id(self) -> str: ...
+
+    async def do_generate(self, options: CallOptions) -> GenerateResult: ...
+
+    async def do_stream(self, options: CallOptions) -> StreamResult: ...
+
+
+def supported_urls(model: object) -> SupportedUrls:
+    """The addresses that a model reads itself; none where it does not say."""
+    urls: SupportedUrls = getattr(model, "supported_urls", None) or {}
+    return urls
+
+
+def is_url_supported(media_type: str, url: str, supported: SupportedUrls) -> bool:
+    """Whether a model reads this address itself, by the AI SDK's matching: patterns in lower case, address as it is."""
+    wanted = media_type.lower()
+    for pattern, expressions in supported.items():
+        prefix = pattern.lower().removesuffix("*") if pattern.endswith("*") else None
+        matches = wanted == pattern.lower() or (prefix is not None and wanted.startswith(prefix))
+        if matches and any(re.search(expression, url) for expression in expressions):
+            return True
+    return False
+
+
+@value
+class ToolOutcome(Value):
+    """What became of one tool call. `output` is what the model will read; `status` says how it came about."""
+
+    output: ToolOutput
+    status: Literal["ok", "error", "denied", "cancelled", "timeout"] = "ok"
+
+
+class ToolRunner(Protocol):
+    """The next thing in when a tool call is wrapped: another middleware's hook, or the tool itself."""
+
+    @property
+    def name(self) -> str: ...
+
+    async def run(self, call: ToolCall) -> ToolOutcome: ...

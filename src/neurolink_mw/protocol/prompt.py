@@ -1,0 +1,284 @@
+"""What a model is asked: messages and their parts, already normalised (no plain strings, no remote references)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import ClassVar, TypeAlias
+
+from .content import UnknownPart, Url
+from .values import JSON, JSONObject, Value, value
+
+FileData: TypeAlias = bytes | Url
+
+
+@value
+class TextPart(Value):
+    type: ClassVar[str] = "text"
+    text: str
+    provider_options: JSONObject | None = None
+    extra: JSONObject | None = None
+
+
+@value
+class ReasoningPart(Value):
+    type: ClassVar[str] = "reasoning"
+    text: str
+    provider_options: JSONObject | None = None
+    extra: JSONObject | None = None
+
+
+@value
+class FilePart(Value):
+    """A file in the prompt. `media_type` may be a wildcard such as `image/*`; `data` is the bytes or a `Url`."""
+
+    type: ClassVar[str] = "file"
+    media_type: str
+    data: FileData
+    filename: str | None = None
+    provider_options: JSONObject | None = None
+    extra: JSONObject | None = None
+
+
+@value
+class ToolCallPart(Value):
+    """A call of an earlier turn. `input` is the parsed value here, and JSON text in a model's answer (`ToolCall`)."""
+
+    type: ClassVar[str] = "tool-call"
+    tool_call_id: str
+    tool_name: str
+    input: JSON
+    provider_executed: bool | None = None
+    provider_options: JSONObject | None = None
+    extra: JSONObject | None = None
+
+
+@value
+class OutputText(Value):
+    type: ClassVar[str] = "text"
+    text: str
+    provider_options: JSONObject | None = None
+    extra: JSONObject | None = None
+
+
+@value
+class OutputFileData(Value):
+    type: ClassVar[str] = "file-data"
+    data: bytes
+    media_type: str
+    filename: str | None = None
+    provider_options: JSONObject | None = None
+    extra: JSONObject | None = None
+
+
+@value
+class OutputFileUrl(Value):
+    type: ClassVar[str] = "file-url"
+    url: str
+    provider_options: JSONObject | None = None
+    extra: JSONObject | None = None
+
+
+@value
+class OutputFileId(Value):
+    """A file that a provider keeps. `file_id` is one id, or a mapping of provider to id."""
+
+    type: ClassVar[str] = "file-id"
+    file_id: JSON
+    provider_options: JSONObject | None = None
+    extra: JSONObject | None = None
+
+
+@value
+class OutputImageData(Value):
+    type: ClassVar[str] = "image-data"
+    data: bytes
+    media_type: str
+    provider_options: JSONObject | None = None
+    extra: JSONObject | None = None
+
+
+@value
+class OutputImageUrl(Value):
+    type: ClassVar[str] = "image-url"
+    url: str
+    provider_options: JSONObject | None = None
+    extra: JSONObject | None = None
+
+
+@value
+class OutputImageFileId(Value):
+    type: ClassVar[str] = "image-file-id"
+    file_id: JSON
+    provider_options: JSONObject | None = None
+    extra: JSONObject | None = None
+
+
+@value
+class OutputCustom(Value):
+    type: ClassVar[str] = "custom"
+    provider_options: JSONObject | None = None
+    extra: JSONObject | None = None
+
+
+OutputContent: TypeAlias = (
+    OutputText
+    | OutputFileData
+    | OutputFileUrl
+    | OutputFileId
+    | OutputImageData
+    | OutputImageUrl
+    | OutputImageFileId
+    | OutputCustom
+    | UnknownPart
+)
+
+
+@value
+class TextOutput(Value):
+    type: ClassVar[str] = "text"
+    value: str
+    provider_options: JSONObject | None = None
+    extra: JSONObject | None = None
+
+
+@value
+class JsonOutput(Value):
+    type: ClassVar[str] = "json"
+    value: JSON
+    provider_options: JSONObject | None = None
+    extra: JSONObject | None = None
+
+
+@value
+class ErrorTextOutput(Value):
+    type: ClassVar[str] = "error-text"
+    value: str
+    provider_options: JSONObject | None = None
+    extra: JSONObject | None = None
+
+
+@value
+class ErrorJsonOutput(Value):
+    type: ClassVar[str] = "error-json"
+    value: JSON
+    provider_options: JSONObject | None = None
+    extra: JSONObject | None = None
+
+
+@value
+class ExecutionDenied(Value):
+    """The tool was not run, because a person or a policy said no."""
+
+    type: ClassVar[str] = "execution-denied"
+    reason: str | None = None
+    provider_options: JSONObject | None = None
+    extra: JSONObject | None = None
+
+
+@value
+class ContentOutput(Value):
+    """A result of several pieces, such as text and images."""
+
+    type: ClassVar[str] = "content"
+    value: tuple[OutputContent, ...]
+    provider_options: JSONObject | None = None
+    extra: JSONObject | None = None
+
+
+ToolOutput: TypeAlias = (
+    TextOutput | JsonOutput | ErrorTextOutput | ErrorJsonOutput | ExecutionDenied | ContentOutput | UnknownPart
+)
+
+
+@value
+class ToolResultPart(Value):
+    type: ClassVar[str] = "tool-result"
+    tool_call_id: str
+    tool_name: str
+    output: ToolOutput
+    provider_options: JSONObject | None = None
+    extra: JSONObject | None = None
+
+
+@value
+class ToolApprovalResponsePart(Value):
+    type: ClassVar[str] = "tool-approval-response"
+    approval_id: str
+    approved: bool
+    reason: str | None = None
+    provider_options: JSONObject | None = None
+    extra: JSONObject | None = None
+
+
+UserPart: TypeAlias = TextPart | FilePart | UnknownPart
+AssistantPart: TypeAlias = TextPart | FilePart | ReasoningPart | ToolCallPart | ToolResultPart | UnknownPart
+ToolPart: TypeAlias = ToolResultPart | ToolApprovalResponsePart | UnknownPart
+
+
+@value
+class SystemMessage(Value):
+    role: ClassVar[str] = "system"
+    content: str
+    provider_options: JSONObject | None = None
+    extra: JSONObject | None = None
+
+
+@value
+class UserMessage(Value):
+    role: ClassVar[str] = "user"
+    content: Sequence[UserPart]
+    provider_options: JSONObject | None = None
+    extra: JSONObject | None = None
+
+    def __post_init__(self) -> None:
+        _content_as_tuple(self)
+
+
+@value
+class AssistantMessage(Value):
+    role: ClassVar[str] = "assistant"
+    content: Sequence[AssistantPart]
+    provider_options: JSONObject | None = None
+    extra: JSONObject | None = None
+
+    def __post_init__(self) -> None:
+        _content_as_tuple(self)
+
+
+@value
+class ToolMessage(Value):
+    role: ClassVar[str] = "tool"
+    content: Sequence[ToolPart]
+    provider_options: JSONObject | None = None
+    extra: JSONObject | None = None
+
+    def __post_init__(self) -> None:
+        _content_as_tuple(self)
+
+
+Message: TypeAlias = SystemMessage | UserMessage | AssistantMessage | ToolMessage
+
+
+def _content_as_tuple(message: UserMessage | AssistantMessage | ToolMessage) -> None:
+    content = message.content
+    if isinstance(content, str | bytes | Value):
+        raise TypeError(
+            f"{type(message).__name__}.content is a list of parts, not {type(content).__name__}: "
+            f"wrap a text as [TextPart(text)]"
+        )
+    if content.__class__ is not tuple:
+        object.__setattr__(message, "content", tuple(content))
+
+
+def user(text: str) -> UserMessage:
+    """A user message of one text."""
+    return UserMessage((TextPart(text),))
+
+
+def user_text(prompt: Sequence[Message]) -> str:
+    """The text that the user wrote: text parts of one message joined by a space, messages by a newline."""
+    return "\n".join(
+        " ".join(part.text for part in message.content if isinstance(part, TextPart))
+        for message in prompt
+        if isinstance(message, UserMessage)
+    )
