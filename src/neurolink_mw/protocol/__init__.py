@@ -35,7 +35,16 @@ from .model import (
     is_url_supported,
     supported_urls,
 )
-from .options import CallOptions, FunctionTool, ProviderTool, ResponseFormat, ToolChoice, ToolDefinition, ToolExample
+from .options import (
+    CallOptions,
+    FunctionTool,
+    ProviderTool,
+    ResponseFormat,
+    ToolChoice,
+    ToolDefinition,
+    ToolExample,
+    with_context,
+)
 from .part_stream import Closer, PartStream
 from .parts import (
     ErrorPart,
@@ -227,4 +236,5 @@ __all__ = [
     "user",
     "user_text",
     "value",
+    "with_context",
 ]

@@ -35,7 +35,11 @@ class Slot(Generic[T]):
 
 
 class Scope(Protocol):
-    """The part of a pipeline's scope that a context needs: one wrapped call, from its start to its outcome."""
+    """The part of a pipeline's scope that others need: one wrapped call, from its start to its outcome."""
+
+    attempts: int
+
+    def begin(self, attempt: Attempt) -> None: ...
 
     def at_end(self, fn: AtEnd) -> None: ...
 
@@ -45,7 +49,7 @@ class Attempt:
 
     __slots__ = ("helper", "kind", "model_id", "provider", "status", "usage")
 
-    def __init__(self, kind: Kind, provider: str, model_id: str, *, helper: bool = False) -> None:
+    def __init__(self, kind: Kind, provider: str, model_id: str, helper: bool) -> None:
         self.kind = kind
         self.provider = provider
         self.model_id = model_id
@@ -58,18 +62,24 @@ class Attempt:
 
 
 class CallContext:
-    """The run-time side of one call. `step` is the number of a turn's step, where the call is one."""
+    """The run-time side of one call. `step` is the number of a turn's step, where the call is one; `helper` marks a
+    call that a middleware makes for itself."""
 
-    __slots__ = ("_ledger", "_request_id", "_root", "_slots", "helper", "scope", "step")
+    __slots__ = ("_ledger", "_request_id", "_root", "_scope", "_values", "helper", "step")
 
     def __init__(self, *, request_id: str | None = None) -> None:
         self._root: CallContext | None = None
         self._request_id = request_id
-        self._slots: dict[object, object] | None = None
+        self._values: dict[object, object] | None = None
         self._ledger: list[Attempt] | None = None
-        self.scope: Scope | None = None
+        self._scope: Scope | None = None
         self.step: int | None = None
         self.helper = False
+
+    @property
+    def scope(self) -> Scope | None:
+        """The innermost scope that this call runs in."""
+        return self._scope
 
     @property
     def root(self) -> CallContext:
@@ -94,21 +104,21 @@ class CallContext:
 
     def get(self, slot: Slot[T]) -> T:
         """What some middleware of this request put there, else the slot's default."""
-        slots = self.root._slots
-        return slot.default if slots is None else cast(T, slots.get(slot, slot.default))
+        values = self.root._values
+        return slot.default if values is None else cast(T, values.get(slot, slot.default))
 
     def set(self, slot: Slot[T], value: T) -> None:
         """Leave a value for other middlewares of this request."""
         root = self.root
-        if root._slots is None:
-            root._slots = {}
-        root._slots[slot] = value
+        if root._values is None:
+            root._values = {}
+        root._values[slot] = value
 
-    def child(self, *, step: int | None = None, scope: Scope | None = None) -> CallContext:
-        """The same request further in: shared id, slots and ledger; this scope unless another one is given."""
+    def child(self, *, step: int | None = None) -> CallContext:
+        """The same request further in, in the same scope: shared id, slots and ledger."""
         child = CallContext()
         child._root = self.root
-        child.scope = self.scope if scope is None else scope
+        child._scope = self.scope
         child.step = self.step if step is None else step
         child.helper = self.helper
         return child
@@ -125,9 +135,10 @@ class CallContext:
 
         `fn` may be async. When a stream is dropped after its event loop is gone, only sync functions can run.
         """
-        if self.scope is None:
+        scope = self.scope
+        if scope is None:
             raise ConfigError(_NO_SCOPE.format("at_end"))
-        self.scope.at_end(fn)
+        scope.at_end(fn)
 
     def __repr__(self) -> str:
         return f"CallContext(request_id={self.root._request_id!r}, step={self.step})"
@@ -155,9 +166,8 @@ class _Detached(CallContext):
     def set(self, slot: Slot[T], value: T) -> None:
         raise ConfigError(_NO_SCOPE.format("set"))
 
-    def child(self, *, step: int | None = None, scope: Scope | None = None) -> CallContext:
+    def child(self, *, step: int | None = None) -> CallContext:
         root = CallContext()
-        root.scope = scope
         root.step = step
         return root
 

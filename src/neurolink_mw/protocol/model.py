@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Mapping, Sequence
 from typing import Literal, Protocol, TypeAlias, runtime_checkable
 
 from .content import ToolCall
@@ -43,9 +43,9 @@ class LanguageModel(Protocol):
     @property
     def model_id(self) -> str: ...
 
-    async def do_generate(self, options: CallOptions) -> GenerateResult: ...
+    def do_generate(self, options: CallOptions, /) -> Awaitable[GenerateResult]: ...
 
-    async def do_stream(self, options: CallOptions) -> StreamResult: ...
+    def do_stream(self, options: CallOptions, /) -> Awaitable[StreamResult]: ...
 
 
 def supported_urls(model: object) -> SupportedUrls:

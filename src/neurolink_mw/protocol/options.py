@@ -3,7 +3,7 @@ stream, and is never changed: `options.replace(...)` makes another."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field
 from types import MappingProxyType
 from typing import ClassVar, Self, TypeAlias
@@ -11,7 +11,7 @@ from typing import ClassVar, Self, TypeAlias
 from .content import UnknownPart
 from .context import DETACHED, CallContext
 from .prompt import Message, user
-from .values import JSONObject, Value, frozen_json, value
+from .values import JSONObject, Value, copier, frozen_json, value
 
 
 @value
@@ -129,3 +129,7 @@ def _as_tuple(options: CallOptions, name: str, items: Sequence[object]) -> None:
         remedy = ": use CallOptions.from_text(text) for a prompt of one text" if name == "prompt" else ""
         raise TypeError(f"CallOptions.{name} is a list, not {type(items).__name__}{remedy}")
     object.__setattr__(options, name, tuple(items))
+
+
+with_context: Callable[[CallOptions, object], CallOptions] = copier(CallOptions, "context")
+"""A copy of options with another context: what a pipeline does at the start of every call."""

@@ -7,6 +7,7 @@ knows the one below it, and a stream that is dropped is closed on its event loop
 
 from __future__ import annotations
 
+import warnings
 import weakref
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
 from inspect import isasyncgen
@@ -42,6 +43,10 @@ class Closer:
         if not self.done:
             self.done = True
             await self._close()
+
+    def without_loop(self) -> None:
+        """Called instead, from the garbage collector, where the event loop has ended and nothing can be awaited."""
+        self.done = True
 
 
 class PartStream:
@@ -203,11 +208,12 @@ async def _map(upstream: PartStream, fns: tuple[MapPart, ...]) -> AsyncIterator[
             if (mapped := fn(part)) is not None:
                 yield mapped
         return
-    async for part in upstream:
+    async for read in upstream:
+        part: StreamPart | None = read
         for fn in fns:
-            if (mapped := fn(part)) is None:
+            part = fn(part)
+            if part is None:
                 break
-            part = mapped
         else:
             yield part
 
@@ -265,5 +271,12 @@ async def _close_chain(chain: list[PartStream]) -> None:
 
 
 def _close_dropped(close: Closer, loop: object) -> None:
-    if not close.done:
-        run_later(loop, close)
+    if close.done:
+        return
+    warnings.warn(
+        "a stream was dropped before its end: leave it by `async with result.stream` or `await stream.aclose()`",
+        ResourceWarning,
+        stacklevel=2,
+    )
+    if not run_later(loop, close):
+        close.without_loop()

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Mapping
-from types import MappingProxyType
+from types import FunctionType, MappingProxyType
 from typing import TYPE_CHECKING, ClassVar, Self, TypeAlias, TypeVar, dataclass_transform
 
 if TYPE_CHECKING:
@@ -107,6 +107,21 @@ def _generate(cls: type) -> tuple[Callable[..., None], Callable[..., object]]:
         function.__qualname__ = f"{cls.__qualname__}.{name}"
         function.__module__ = cls.__module__
     return made["__init__"], made["replace"]
+
+
+def copier(cls: type[T], field: str) -> Callable[[T, object], T]:
+    """A function `(value, new)` that copies a value with one field changed, for where every call makes a copy.
+
+    It skips what `replace` does for comfort: keyword handling and `__post_init__`.
+    """
+    replace: FunctionType = cls.replace  # type: ignore[attr-defined]  # @value put it there
+    names = [f.name for f in dataclasses.fields(cls)]  # type: ignore[arg-type]  # a dataclass
+    source = ["def copy(self, value):", "    new = _new(_twin)"]
+    source += [f"    new.{name} = {'value' if name == field else f'self.{name}'}" for name in names]
+    source += ["    new.__class__ = _cls", "    return new"]
+    made: dict[str, Callable[[T, object], T]] = {}
+    exec("\n".join(source), replace.__globals__, made)
+    return made["copy"]
 
 
 def frozen_json(value: object) -> object:

@@ -1,0 +1,213 @@
+"""How a member becomes a layer: its hooks are bound to the next model in, once, when the chain is built.
+
+A layer without a hook for a call passes the inner call on as it is, at no cost; a layer that only wraps is one
+`partial`. Conditions, clocks and the watch for short circuits are composed in only where something asks for them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable, Callable
+from functools import partial
+from inspect import isawaitable, iscoroutinefunction
+from time import perf_counter
+from typing import Any, Generic, TypeAlias, TypeVar
+
+from ..errors import ConfigError
+from ..protocol import (
+    SPECIFICATION_VERSION,
+    CallOptions,
+    GenerateResult,
+    Kind,
+    LanguageModel,
+    PartStream,
+    StreamPart,
+    StreamResult,
+    SupportedUrls,
+)
+from .conditions import When
+from .middleware import Middleware, overrides
+from .scope import Scope
+
+R = TypeVar("R", GenerateResult, StreamResult)
+Call: TypeAlias = Callable[[CallOptions], Awaitable[R]]
+
+
+class Layer:
+    """The next model in, as the member further out sees it."""
+
+    __slots__ = ("do_generate", "do_stream", "model_id", "provider", "supported_urls")
+    specification_version = SPECIFICATION_VERSION
+
+    do_generate: Call[GenerateResult]
+    do_stream: Call[StreamResult]
+
+    def __init__(self, provider: str, model_id: str, urls: SupportedUrls) -> None:
+        self.provider = provider
+        self.model_id = model_id
+        self.supported_urls = urls
+
+
+class Hook(Generic[R]):
+    """What differs between the two calls: the names, and how time is taken."""
+
+    def __init__(self, kind: Kind, timed: Callable[[Call[R], int], Call[R]]) -> None:
+        self.kind: Kind = kind
+        self.timed: Callable[[Call[R], int], Call[R]] = timed
+        self.wrap = f"wrap_{kind}"
+        self.do = f"do_{kind}"
+
+
+def bind_call(
+    hook: Hook[R], member: Middleware, model: LanguageModel, *, when: When | None, scoped: bool, clock: int | None
+) -> Call[R]:
+    """One call of a layer. `clock`: the layer's index where time is taken."""
+    inner: Call[R] = getattr(model, hook.do)
+    wraps, transforms = overrides(member, hook.wrap), overrides(member, "transform_params")
+    if not wraps and not transforms:
+        return inner
+    call = inner
+    if wraps:
+        wrap = awaiting(getattr(member, hook.wrap), f"{member.id}.{hook.wrap}")
+        call = _watched(wrap, model, member.id) if scoped and member.may_answer else _partial(wrap, model)
+    if transforms:
+        transform = awaiting(member.transform_params, f"{member.id}.transform_params")
+        call = _transforming(transform, call, hook.kind, model, member.id)
+    if clock is not None:
+        call = hook.timed(call, clock)
+    if when is not None and when.per_call:
+        call = _conditional(when, call, inner)
+    return call
+
+
+def awaiting(hook: Any, name: str) -> Callable[..., Awaitable[Any]]:
+    """Any hook as an async one: an async or sync function, an object with such a `__call__`."""
+    if not callable(hook):
+        raise ConfigError(f"{name} is not callable: {type(hook).__name__}")
+    if iscoroutinefunction(hook) or iscoroutinefunction(getattr(hook, "__call__", None)):  # noqa: B004  # its kind
+        awaitable: Callable[..., Awaitable[Any]] = hook
+        return awaitable
+
+    async def call(*args: object) -> Any:
+        made = hook(*args)
+        return await made if isawaitable(made) else made
+
+    return call
+
+
+def _partial(wrap: Callable[..., Awaitable[R]], model: LanguageModel) -> Call[R]:
+    function = getattr(wrap, "__func__", None)
+    # A partial of the plain function spares making a bound method at every call.
+    return partial(wrap, model) if function is None else partial(function, wrap.__self__, model)  # type: ignore[attr-defined]
+
+
+def _transforming(
+    transform: Callable[..., Awaitable[CallOptions]], call: Call[R], kind: Kind, model: LanguageModel, id: str
+) -> Call[R]:
+    async def transforming(options: CallOptions) -> R:
+        changed = await transform(options, kind, model)
+        if changed.__class__ is not CallOptions:
+            raise ConfigError(f"{id}.transform_params returns the options to go on with, not {type(changed).__name__}")
+        return await call(changed)
+
+    return transforming
+
+
+def _conditional(when: When, call: Call[R], inner: Call[R]) -> Call[R]:
+    def conditional(options: CallOptions) -> Awaitable[R]:
+        return call(options) if when.matches(options) else inner(options)
+
+    return conditional
+
+
+class _Watched:
+    """The model that a member which may answer gets for one call: it knows whether the answer came from inside."""
+
+    __slots__ = ("_model", "answered", "model_id", "provider", "supported_urls")
+    specification_version = SPECIFICATION_VERSION
+
+    def __init__(self, model: LanguageModel) -> None:
+        self._model = model
+        self.provider = model.provider
+        self.model_id = model.model_id
+        self.supported_urls = getattr(model, "supported_urls", {})
+        self.answered = False
+
+    async def do_generate(self, options: CallOptions) -> GenerateResult:
+        result = await self._model.do_generate(options)
+        self.answered = True
+        return result
+
+    async def do_stream(self, options: CallOptions) -> StreamResult:
+        result = await self._model.do_stream(options)
+        self.answered = True
+        return result
+
+
+def _watched(wrap: Callable[..., Awaitable[R]], model: LanguageModel, id: str) -> Call[R]:
+    async def watched(options: CallOptions) -> R:
+        inside = _Watched(model)
+        result = await wrap(inside, options)
+        scope = options.context.scope
+        if not inside.answered and isinstance(scope, Scope):
+            scope.answered_by = id
+        return result
+
+    return watched
+
+
+def _timed_generate(call: Call[GenerateResult], index: int) -> Call[GenerateResult]:
+    async def timed(options: CallOptions) -> GenerateResult:
+        scope = options.context.scope
+        if not isinstance(scope, Scope) or scope.clocks is None:  # a member's helper call is nobody's own time
+            return await call(options)
+        clocks = scope.clocks
+        clocks.calls[index] += 1
+        started = perf_counter()
+        try:
+            return await call(options)
+        except BaseException:
+            clocks.errors[index] += 1
+            raise
+        finally:
+            clocks.seconds[index] += perf_counter() - started
+
+    return timed
+
+
+def _timed_stream(call: Call[StreamResult], index: int) -> Call[StreamResult]:
+    async def timed(options: CallOptions) -> StreamResult:
+        scope = options.context.scope
+        if not isinstance(scope, Scope) or scope.clocks is None:
+            return await call(options)
+        clocks = scope.clocks
+        clocks.calls[index] += 1
+        started = perf_counter()
+        try:
+            result = await call(options)
+        except BaseException:
+            clocks.errors[index] += 1
+            raise
+        finally:
+            clocks.seconds[index] += perf_counter() - started
+        seconds = clocks.seconds
+        return result.through(lambda parts: _timed_parts(parts, seconds, index))
+
+    return timed
+
+
+async def _timed_parts(parts: PartStream, seconds: list[float], index: int) -> AsyncIterator[StreamPart]:
+    read = parts.__aiter__().__anext__
+    now = perf_counter
+    while True:
+        started = now()
+        try:
+            part = await read()
+        except StopAsyncIteration:
+            return
+        finally:
+            seconds[index] += now() - started
+        yield part
+
+
+GENERATE: Hook[GenerateResult] = Hook("generate", _timed_generate)
+STREAM: Hook[StreamResult] = Hook("stream", _timed_stream)

@@ -1,0 +1,83 @@
+"""What a member may ask for when its chain is built."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, TypeAlias
+
+from ..errors import ConfigError
+from ..protocol import LanguageModel, StreamPart
+
+if TYPE_CHECKING:
+    from .outcome import Outcome
+
+OnOutcome: TypeAlias = "Callable[[Outcome], Awaitable[None] | None]"
+OnPart: TypeAlias = Callable[[StreamPart], None]
+
+
+@dataclass(frozen=True)
+class Listener:
+    """Somebody who is told how calls end, and sees the parts that the caller sees."""
+
+    id: str
+    on_outcome: OnOutcome | None = None
+    on_part: OnPart | None = None
+
+
+def _no_models(name: str) -> LanguageModel:
+    raise ConfigError(f"the model {name!r} cannot be looked up by name here: build the chain with a Pipeline")
+
+
+def _no_stores(url: str) -> object:
+    raise ConfigError(f"the store {url!r} cannot be looked up by its address here: build the chain with a Pipeline")
+
+
+def _drop(event: object) -> None:
+    """Where no plugin listens, events go nowhere."""
+
+
+@dataclass(frozen=True)
+class Surroundings:
+    """What the host of a chain offers: models and stores by name, time, and somebody to tell events."""
+
+    model: Callable[[str], LanguageModel] = _no_models
+    store: Callable[[str], object] = _no_stores
+    clock: Callable[[], float] = time.monotonic
+    events: Callable[[object], None] = _drop
+
+
+@dataclass(frozen=True)
+class BuildContext:
+    """Handed to `Middleware.bind`, once for each chain.
+
+    model(name): a model by its configured name. store(url): a store by its address. clock(): seconds, monotonic.
+    events(event): tell an event to the plugins. `observe` asks for outcomes and parts of every call of this chain.
+    """
+
+    id: str
+    surroundings: Surroundings = field(default_factory=Surroundings)
+    listeners: list[Listener] = field(default_factory=list)
+
+    def model(self, name: str) -> LanguageModel:
+        return self.surroundings.model(name)
+
+    def store(self, url: str) -> object:
+        return self.surroundings.store(url)
+
+    @property
+    def clock(self) -> Callable[[], float]:
+        return self.surroundings.clock
+
+    @property
+    def events(self) -> Callable[[object], None]:
+        return self.surroundings.events
+
+    def observe(self, on_outcome: OnOutcome | None = None, *, on_part: OnPart | None = None) -> None:
+        """Be told the outcome of each call, exactly once, and see each part on its way to the caller.
+
+        `on_outcome` may be async; it has five seconds. `on_part` is sync. What either raises is logged and changes
+        nothing for the caller.
+        """
+        self.listeners.append(Listener(self.id, on_outcome, on_part))

@@ -1,0 +1,158 @@
+"""Saying what a chain is and what it would do: who stands where and why, who was left out, what each member changes."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from ..errors import ConfigError
+from ..protocol import CallOptions, Kind, LanguageModel
+from .bind import awaiting
+from .conditions import When
+from .middleware import HOOKS, Stage, overrides
+from .order import Placed
+from .wrap import Chain, WrappedModel
+
+
+@dataclass(frozen=True)
+class MemberView:
+    """One member of a chain. depth: of how many wrapped models around this one it belongs to, 0 the outermost."""
+
+    id: str
+    stage: str
+    why: str
+    hooks: tuple[str, ...]
+    when: str | None = None
+    depth: int = 0
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """A chain in both directions. `str()` of it is for people, `to_json()` for programs."""
+
+    model: str
+    members: tuple[MemberView, ...]
+    left_out: tuple[tuple[str, str], ...]
+
+    @property
+    def request_order(self) -> tuple[str, ...]:
+        """Who sees the request, in this order; the model last."""
+        return (*(member.id for member in self.members), self.model)
+
+    @property
+    def response_order(self) -> tuple[str, ...]:
+        """Who sees the answer, in this order; the model first."""
+        return tuple(reversed(self.request_order))
+
+    def to_json(self) -> dict[str, object]:
+        return {
+            "model": self.model,
+            "requestOrder": list(self.request_order),
+            "responseOrder": list(self.response_order),
+            "members": [
+                {
+                    "id": member.id,
+                    "stage": member.stage,
+                    "why": member.why,
+                    "hooks": list(member.hooks),
+                    "when": member.when,
+                    "depth": member.depth,
+                }
+                for member in self.members
+            ],
+            "leftOut": [{"id": id, "why": why} for id, why in self.left_out],
+        }
+
+    def __str__(self) -> str:
+        lines = [
+            "request:  caller -> " + " -> ".join(self.request_order),
+            "response: " + " -> ".join(self.response_order) + " -> caller",
+        ]
+        for member in self.members:
+            hooks = ", ".join(member.hooks) or "no hooks"
+            lines.append(f"  {member.id}: {member.why}; {hooks}{f'; only when {member.when}' if member.when else ''}")
+        lines += [f"  left out: {id}: {why}" for id, why in self.left_out]
+        return "\n".join(lines)
+
+
+@dataclass(frozen=True)
+class Change:
+    """What one member did to a request: the names of the call options it changed. `took_part`: its condition held."""
+
+    id: str
+    took_part: bool
+    changed: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class DryRun:
+    """A request on its way in, as far as it can be told without asking a model."""
+
+    options: CallOptions
+    changes: tuple[Change, ...]
+
+
+def explain(model: LanguageModel) -> Explanation:
+    """The chain of a wrapped model, chains further in included. A bare model has no members."""
+    chains = list(_chains(model))
+    innermost = chains[-1].model if chains else model
+    return Explanation(
+        f"{innermost.provider}:{innermost.model_id}",
+        tuple(_view(place, depth) for depth, chain in enumerate(chains) for place in chain.placed),
+        tuple(left for chain in chains for left in chain.left_out),
+    )
+
+
+async def dry_run(model: LanguageModel, options: CallOptions, kind: Kind = "generate") -> DryRun:
+    """Run a request through the `transform_params` of each member, outermost first, and ask no model.
+
+    What a member changes while it wraps the call cannot be seen this way, nor what one would answer by itself.
+    """
+    changes = []
+    for chain in _chains(model):
+        for place in chain.placed:
+            member, when = place.use.member, place.use.when
+            if when is not None and not when.matches(options):
+                changes.append(Change(member.id, False, ()))
+                continue
+            before = options
+            if overrides(member, "transform_params"):
+                transform = awaiting(member.transform_params, f"{member.id}.transform_params")
+                options = await transform(options, kind, chain.model)
+                if not isinstance(options, CallOptions):
+                    raise ConfigError(
+                        f"{member.id}.transform_params returns the options to go on with, not {type(options).__name__}"
+                    )
+            changes.append(Change(member.id, True, _changed(before, options)))
+    return DryRun(options, tuple(changes))
+
+
+def _chains(model: LanguageModel) -> Iterator[Chain]:
+    while isinstance(model, WrappedModel):
+        yield model.chain
+        model = model.chain.model
+
+
+def _view(place: Placed, depth: int) -> MemberView:
+    use = place.use
+    hooks = tuple(hook for hook in HOOKS if overrides(use.member, hook))
+    return MemberView(use.id, _stage_name(use.stage), place.why, hooks, _conditions(use.when), depth)
+
+
+def _stage_name(number: int) -> str:
+    return Stage(number).name if number in Stage.__members__.values() else str(number)
+
+
+def _conditions(when: When | None) -> str | None:
+    if when is None:
+        return None
+    said = [f"{name} is {value}" for name, value in (("provider", when.provider), ("model", when.model)) if value]
+    said += [f"options.{name} matches" for name in when.options] + [f"metadata.{key} matches" for key in when.metadata]
+    said += ["a function of the options says so"] if when.custom is not None else []
+    return " and ".join(said) or None
+
+
+def _changed(before: CallOptions, after: CallOptions) -> tuple[str, ...]:
+    names = (f.name for f in dataclasses.fields(CallOptions) if f.name != "context")
+    return tuple(name for name in names if getattr(before, name) != getattr(after, name))

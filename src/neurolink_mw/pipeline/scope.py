@@ -1,0 +1,192 @@
+"""A scope: one wrapped call from its start to its one outcome."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass
+from inspect import isawaitable, iscoroutine
+from time import perf_counter
+from typing import cast
+
+import anyio
+
+from ..errors import ProviderError
+from ..protocol import DETACHED, NO_USAGE, Attempt, CallContext, CallOptions, FinishReason, Kind, LanguageModel, Usage
+from ..protocol.context import AtEnd
+from .build import Listener
+from .outcome import Outcome, Status
+from .record import Clocks
+
+_log = logging.getLogger(__name__)
+_LISTENER_DEADLINE_S = 5.0
+
+
+@dataclass(frozen=True)
+class Host:
+    """What all scopes of one chain share: its model as callers see it, who listens, its members' ids."""
+
+    model: LanguageModel
+    listeners: tuple[Listener, ...]
+    member_ids: tuple[str, ...]
+
+
+class Scope(CallContext):
+    """What is known about a call while it runs. `settle` makes its outcome, the first time only.
+
+    It is itself the context of the call: one object less for every call. `calls` are the model calls in it; the
+    outermost scope reads them off the request's ledger, which also holds helper calls.
+    """
+
+    __slots__ = (
+        *("answered_by", "attempts", "callbacks", "calls", "cancelled", "clocks", "done", "error", "finish_reason"),
+        *("host", "kind", "metadata", "parent", "parts", "started", "usage"),
+    )
+
+    def __init__(self, host: Host, kind: Kind, options: CallOptions) -> None:
+        # Not through super(): a scope is made for every call, and this saves a quarter of it.
+        outer = options.context
+        self._request_id = None
+        self._values = None
+        self._scope = None
+        self.parent: Scope | None = None
+        self.calls: list[Attempt] | None = None
+        if outer is DETACHED:
+            self._root = self.step = None
+            self._ledger = []
+            self.helper = False
+        else:
+            self._root = outer.root
+            self._ledger = None
+            self.parent = cast("Scope | None", outer.scope)
+            self.step = outer.step
+            self.helper = outer.helper
+            self.calls = []
+        self.host = host
+        self.kind = kind
+        self.metadata = options.metadata
+        self.attempts = self.parts = 0
+        self.cancelled = self.done = False
+        self.answered_by: str | None = None
+        self.usage: Usage | None = None
+        self.finish_reason: FinishReason | None = None
+        self.error: BaseException | None = None
+        self.callbacks: list[AtEnd] | None = None
+        self.clocks: Clocks | None = None
+        self.started = perf_counter()
+
+    @property
+    def scope(self) -> Scope:
+        return self
+
+    def at_end(self, fn: AtEnd) -> None:
+        """Call `fn(outcome)` when the outermost scope of this request ends."""
+        root = self
+        while root.parent is not None:
+            root = root.parent
+        if root.callbacks is None:
+            root.callbacks = []
+        root.callbacks.append(fn)
+
+    def begin(self, attempt: Attempt) -> None:
+        """A call reaches a model: it goes into the request's ledger, and counts in every scope that encloses it."""
+        if self._ledger is not None:  # the outermost scope of a request that began here
+            self._ledger.append(attempt)
+            return
+        self.ledger.append(attempt)
+        scope: Scope | None = self
+        while scope is not None and scope.calls is not None:
+            scope.calls.append(attempt)
+            scope = scope.parent
+
+    def model_calls(self) -> Sequence[Attempt]:
+        """The calls that reached a model in this scope, or in one further in."""
+        if self.calls is not None:
+            return self.calls
+        return [attempt for attempt in self.ledger if not attempt.helper]
+
+    # -- the end
+
+    def settle(self, status: Status) -> Outcome | None:
+        """The outcome; None if there already is one."""
+        if self.done:
+            return None
+        self.done = True
+        duration = perf_counter() - self.started
+        calls = self.model_calls()
+        answered_by = self.answered_by
+        if answered_by is None and status == "ok" and calls:
+            answered_by = "model"
+        return Outcome(
+            self.kind,
+            status,
+            answered_by,
+            self.attempts,
+            len(calls),
+            _billed(calls),
+            self.usage,
+            self.finish_reason,
+            self.parts,
+            duration,
+            self.host.model.provider,
+            self.host.model.model_id,
+            error=self.error,
+            metadata=self.metadata,
+            record=None if self.clocks is None else self.clocks.record(self.host.member_ids, answered_by),
+            context=self,
+        )
+
+    async def end(self, status: Status) -> None:
+        """Settle, and tell everybody who listens. What they raise or how long they hang changes nothing."""
+        if not self.host.listeners and self.callbacks is None:
+            self.done = True
+            return
+        outcome = self.settle(status)
+        if outcome is None:
+            return
+        for id, tell in self._told():
+            try:
+                told = tell(outcome)
+                if isawaitable(told):
+                    with anyio.move_on_after(_LISTENER_DEADLINE_S, shield=True) as deadline:
+                        await told
+                    if deadline.cancelled_caught:
+                        _log.warning("%s was not done with an outcome after %s s", id, _LISTENER_DEADLINE_S)
+            except Exception as error:
+                _log.warning("%s failed on an outcome: %s", id, type(error).__name__)
+
+    def end_without_loop(self, status: Status) -> None:
+        """Settle where nothing can be awaited any more: sync listeners are told, async ones are not."""
+        outcome = self.settle(status)
+        if outcome is None:
+            return
+        for id, tell in self._told():
+            try:
+                told = tell(outcome)
+                if iscoroutine(told):
+                    told.close()
+                    _log.warning("%s is async and was not told an outcome: its event loop has ended", id)
+            except Exception as error:
+                _log.warning("%s failed on an outcome: %s", id, type(error).__name__)
+
+    def _told(self) -> list[tuple[str, AtEnd]]:
+        listeners = [(one.id, one.on_outcome) for one in reversed(self.host.listeners) if one.on_outcome is not None]
+        return [*listeners, *(("at_end", fn) for fn in self.callbacks or ())]
+
+
+_UNKNOWN = Usage()
+
+
+def _billed(calls: Sequence[Attempt]) -> Usage:
+    """The sum of what the model calls cost; unset where one of them did not say."""
+    if not calls:
+        return NO_USAGE
+    total = calls[0].usage or _UNKNOWN
+    for attempt in calls[1:]:
+        total += attempt.usage or _UNKNOWN
+    return total
+
+
+def refused_unbilled(error: BaseException) -> bool:
+    """Whether a provider refused with an HTTP status before it did any work: such an attempt costs nothing."""
+    return isinstance(error, ProviderError) and error.status is not None and error.status >= 400
