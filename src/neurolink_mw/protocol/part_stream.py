@@ -12,7 +12,7 @@ import weakref
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
 from inspect import isasyncgen
 from types import TracebackType
-from typing import Self, TypeAlias
+from typing import Any, Self, TypeAlias
 
 import anyio
 
@@ -209,13 +209,13 @@ async def _map(upstream: PartStream, fns: tuple[MapPart, ...]) -> AsyncIterator[
                 yield mapped
         return
     async for read in upstream:
-        part: StreamPart | None = read
+        current: Any = read  # a part, or None, which leaves the loop at once
         for fn in fns:
-            part = fn(part)
-            if part is None:
+            current = fn(current)
+            if current is None:
                 break
         else:
-            yield part
+            yield current
 
 
 async def _expand(upstream: PartStream, fn: ExpandPart) -> AsyncIterator[StreamPart]:
