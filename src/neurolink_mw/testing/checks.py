@@ -98,10 +98,7 @@ def _check_agreement(whole: GenerateResult, streamed: GenerateResult) -> None:
         _require(
             said[0] == said[1], f"do_generate and do_stream give different {kind.__name__.lower()} for one request"
         )
-    calls = [
-        [(item.tool_name, item.input) for item in one.content if isinstance(item, ToolCall)]
-        for one in (whole, streamed)
-    ]
+    calls = [[(call.tool_name, call.input) for call in one.tool_calls] for one in (whole, streamed)]
     _require(calls[0] == calls[1], "do_generate and do_stream give different tool calls for one request")
     reasons = whole.finish_reason.unified, streamed.finish_reason.unified
     _require(reasons[0] == reasons[1], f"the finish reason is {reasons[0]!r} generated and {reasons[1]!r} streamed")
@@ -148,7 +145,9 @@ async def _check_failing(model: LanguageModel, options: CallOptions) -> None:
         try:
             await getattr(model, name)(options)
         except ProviderError as error:
-            _require(error.provider, f"{name} raised a {type(error).__name__} that does not say which provider failed")
+            _require(
+                bool(error.provider), f"{name} raised a {type(error).__name__} that does not say which provider failed"
+            )
         except Exception as error:
             raise AssertionError(
                 f"{name} raised {type(error).__name__}: what a provider does wrong is raised as a ProviderError"
