@@ -24,6 +24,7 @@ class Listener:
     id: str
     on_outcome: OnOutcome | None = None
     on_part: OnPart | None = None
+    deadline: float = 5.0
 
 
 def _no_models(name: str) -> LanguageModel:
@@ -74,10 +75,12 @@ class BuildContext:
     def events(self) -> Callable[[object], None]:
         return self.surroundings.events
 
-    def observe(self, on_outcome: OnOutcome | None = None, *, on_part: OnPart | None = None) -> None:
+    def observe(
+        self, on_outcome: OnOutcome | None = None, *, on_part: OnPart | None = None, deadline: float = 5.0
+    ) -> None:
         """Be told the outcome of each call, exactly once, and see each part on its way to the caller.
 
-        `on_outcome` may be async; it has five seconds. `on_part` is sync. What either raises is logged and changes
-        nothing for the caller.
+        `on_outcome` may be async; it has `deadline` seconds, so that the caller never waits longer. `on_part` is
+        sync. What either raises is logged and changes nothing for the caller.
         """
-        self.listeners.append(Listener(self.id, on_outcome, on_part))
+        self.listeners.append(Listener(self.id, on_outcome, on_part, deadline))

@@ -19,7 +19,6 @@ from .outcome import Outcome, Status
 from .record import Clocks
 
 _log = logging.getLogger(__name__)
-_LISTENER_DEADLINE_S = 5.0
 
 
 @dataclass(frozen=True)
@@ -144,34 +143,34 @@ class Scope(CallContext):
         outcome = self.settle(status)
         if outcome is None:
             return
-        for id, tell in self._told():
+        for listener in self._told():
             try:
-                told = tell(outcome)
+                told = listener.on_outcome(outcome) if listener.on_outcome is not None else None
                 if isawaitable(told):
-                    with anyio.move_on_after(_LISTENER_DEADLINE_S, shield=True) as deadline:
+                    with anyio.move_on_after(listener.deadline, shield=True) as patience:
                         await told
-                    if deadline.cancelled_caught:
-                        _log.warning("%s was not done with an outcome after %s s", id, _LISTENER_DEADLINE_S)
+                    if patience.cancelled_caught:
+                        _log.warning("%s was not done with an outcome after %s s", listener.id, listener.deadline)
             except Exception as error:
-                _log.warning("%s failed on an outcome: %s", id, type(error).__name__)
+                _log.warning("%s failed on an outcome: %s", listener.id, type(error).__name__)
 
     def end_without_loop(self, status: Status) -> None:
         """Settle where nothing can be awaited any more: sync listeners are told, async ones are not."""
         outcome = self.settle(status)
         if outcome is None:
             return
-        for id, tell in self._told():
+        for listener in self._told():
             try:
-                told = tell(outcome)
+                told = listener.on_outcome(outcome) if listener.on_outcome is not None else None
                 if iscoroutine(told):
                     told.close()
-                    _log.warning("%s is async and was not told an outcome: its event loop has ended", id)
+                    _log.warning("%s is async and was not told an outcome: its event loop has ended", listener.id)
             except Exception as error:
-                _log.warning("%s failed on an outcome: %s", id, type(error).__name__)
+                _log.warning("%s failed on an outcome: %s", listener.id, type(error).__name__)
 
-    def _told(self) -> list[tuple[str, AtEnd]]:
-        listeners = [(one.id, one.on_outcome) for one in reversed(self.host.listeners) if one.on_outcome is not None]
-        return [*listeners, *(("at_end", fn) for fn in self.callbacks or ())]
+    def _told(self) -> list[Listener]:
+        """Who is told, from the inside out; what hooks registered comes last."""
+        return [*reversed(self.host.listeners), *(Listener("at_end", fn) for fn in self.callbacks or ())]
 
 
 _UNKNOWN = Usage()
