@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from ..errors import ConfigError
@@ -102,6 +102,11 @@ def explain(model: LanguageModel) -> Explanation:
         tuple(_view(place, depth) for depth, chain in enumerate(chains) for place in chain.placed),
         tuple(left for chain in chains for left in chain.left_out),
     )
+
+
+def explain_placed(placed: Sequence[Placed], left_out: Sequence[tuple[str, str]]) -> Explanation:
+    """A chain that is not around a model yet: conditions on provider and model are still open."""
+    return Explanation("(any model)", tuple(_view(place, 0) for place in placed), tuple(left_out))
 
 
 async def dry_run(model: LanguageModel, options: CallOptions, kind: Kind = "generate") -> DryRun:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from difflib import get_close_matches
 from enum import IntEnum
 from typing import TYPE_CHECKING, ClassVar, Literal, TypeAlias
@@ -58,9 +58,22 @@ class Stage(IntEnum):
 
 
 class MiddlewareConfig(BaseModel):
-    """Base of every middleware's `Config`: an unknown option is an error, and errors never quote a value."""
+    """Base of every middleware's `Config`: an unknown option is an error, and neither errors nor `repr` quote a text,
+    since it may be a secret."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True)
+
+    def __repr_args__(self) -> Iterator[tuple[str | None, object]]:
+        for name, value in super().__repr_args__():
+            yield name, value if value is None or isinstance(value, bool | int | float) else _Hidden(value)
+
+
+class _Hidden:
+    def __init__(self, value: object) -> None:
+        self._kind = type(value).__name__
+
+    def __repr__(self) -> str:
+        return f"<{self._kind}>"
 
 
 class Middleware:

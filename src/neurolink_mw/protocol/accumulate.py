@@ -32,32 +32,42 @@ INTERRUPTED = FinishReason("error", "interrupted")
 
 
 class _Block:
-    __slots__ = ("cls", "metadata", "pieces")
+    __slots__ = ("cls", "extra", "metadata", "pieces")
 
-    def __init__(self, cls: type[Text] | type[Reasoning], metadata: JSONObject | None) -> None:
-        self.cls = cls
+    def __init__(self, start: TextStart | ReasoningStart) -> None:
+        self.cls = Text if isinstance(start, TextStart) else Reasoning
         self.pieces: list[str] = []
-        self.metadata = metadata
+        self.metadata = start.provider_metadata
+        self.extra = start.extra
 
-    def learn(self, metadata: JSONObject | None) -> None:
-        """Metadata may ride on any piece of a block: a provider's later entry wins, others are kept."""
-        if metadata is not None:
-            self.metadata = metadata if self.metadata is None else {**self.metadata, **metadata}
+    def end(self, part: TextEnd | ReasoningEnd) -> None:
+        self.metadata = _merged(self.metadata, part.provider_metadata)
+        self.extra = _merged(self.extra, part.extra)
+
+    def content(self) -> Text | Reasoning:
+        return self.cls("".join(self.pieces), self.metadata, self.extra)
+
+
+def _merged(known: JSONObject | None, more: JSONObject | None) -> JSONObject | None:
+    """Metadata may ride on any piece of a block: a provider's later entry wins, others are kept."""
+    if more is None:
+        return known
+    return more if known is None else {**known, **more}
 
 
 class Accumulator:
     """Adds parts up. `feed(part)` each, then `result()`; `errors` are those of the error parts.
 
     Content stands in the order in which blocks began. A stream without a finish adds up to an interrupted answer. A
-    later preliminary result of the same tool call replaces the earlier one.
+    preliminary tool result is replaced by the next result of the same call.
     """
 
-    __slots__ = ("_blocks", "_content", "_finish", "_metadata", "_results", "_warnings", "errors")
+    __slots__ = ("_blocks", "_content", "_finish", "_metadata", "_preliminary", "_warnings", "errors")
 
     def __init__(self) -> None:
         self._content: list[Content | _Block] = []
         self._blocks: dict[tuple[str, str], _Block] = {}
-        self._results: dict[str, int] = {}
+        self._preliminary: dict[str, int] = {}
         self._warnings: tuple[CallWarning, ...] = ()
         self._metadata: ResponseMetadata | None = None
         self._finish: Finish | None = None
@@ -68,15 +78,16 @@ class Accumulator:
             block = self._blocks.get((BLOCK_DELTAS[part.__class__], part.id))
             if block is not None:
                 block.pieces.append(part.delta)
-                block.learn(part.provider_metadata)
+                if part.provider_metadata is not None:
+                    block.metadata = _merged(block.metadata, part.provider_metadata)
         elif isinstance(part, TextStart | ReasoningStart):
-            block = _Block(Text if isinstance(part, TextStart) else Reasoning, part.provider_metadata)
+            block = _Block(part)
             self._blocks[BLOCK_STARTS[part.__class__], part.id] = block
             self._content.append(block)
         elif isinstance(part, TextEnd | ReasoningEnd):
             ended = self._blocks.pop((BLOCK_ENDS[part.__class__], part.id), None)
             if ended is not None:
-                ended.learn(part.provider_metadata)
+                ended.end(part)
         elif isinstance(part, ToolResult):
             self._add_result(part)
         elif isinstance(part, ToolCall | ToolApprovalRequest | Source | File | UnknownPart):
@@ -91,27 +102,23 @@ class Accumulator:
             self.errors.append(part.error)
 
     def _add_result(self, part: ToolResult) -> None:
-        earlier = self._results.get(part.tool_call_id)
-        if earlier is None:
-            self._results[part.tool_call_id] = len(self._content)
-            self._content.append(part)
-        else:
-            self._content[earlier] = part
+        place = self._preliminary.pop(part.tool_call_id, len(self._content))
+        self._content[place : place + 1] = [part]
+        if part.preliminary:
+            self._preliminary[part.tool_call_id] = place
 
     def result(self) -> GenerateResult:
         """What the parts add up to so far."""
         finish, head = self._finish, self._metadata
         response = None if head is None else ResponseInfo(head.id, head.timestamp, head.model_id, extra=head.extra)
         return GenerateResult(
-            tuple(
-                item.cls("".join(item.pieces), item.metadata) if isinstance(item, _Block) else item
-                for item in self._content
-            ),
+            tuple(item.content() if isinstance(item, _Block) else item for item in self._content),
             INTERRUPTED if finish is None else finish.finish_reason,
             Usage() if finish is None else finish.usage,
             self._warnings,
             None if finish is None else finish.provider_metadata,
             response=response,
+            extra=None if finish is None else finish.extra,
         )
 
 
@@ -124,23 +131,28 @@ def collect(parts: Iterable[StreamPart]) -> GenerateResult:
 
 
 def parts_of(result: GenerateResult) -> Iterator[StreamPart]:
-    """An answer as a stream: `collect(parts_of(result))` says the same. Metadata rides on the block's start."""
+    """An answer as a stream: `collect(parts_of(result))` says the same. Metadata rides on the block's start, fields
+    that this version does not know on its end."""
     yield StreamStart(result.warnings)
-    response = result.response
-    if response is not None and (response.id, response.timestamp, response.model_id) != (None, None, None):
-        yield ResponseMetadata(response.id, response.timestamp, response.model_id)
+    if (head := result.response) is not None:
+        metadata = ResponseMetadata(head.id, head.timestamp, head.model_id, head.extra)
+        if metadata != ResponseMetadata():
+            yield metadata
+    taken = {item.tool_call_id for item in result.content if isinstance(item, ToolCall)}
     for index, item in enumerate(result.content):
         id = str(index)
+        while id in taken:
+            id = f"block-{id}"
         if isinstance(item, Text):
             yield TextStart(id, item.provider_metadata)
             if item.text:
                 yield TextDelta(id, item.text)
-            yield TextEnd(id)
+            yield TextEnd(id, extra=item.extra)
         elif isinstance(item, Reasoning):
             yield ReasoningStart(id, item.provider_metadata)
             if item.text:
                 yield ReasoningDelta(id, item.text)
-            yield ReasoningEnd(id)
+            yield ReasoningEnd(id, extra=item.extra)
         elif isinstance(item, ToolCall) and not item.provider_executed:
             yield ToolInputStart(item.tool_call_id, item.tool_name, dynamic=item.dynamic)
             if item.input:
@@ -149,4 +161,4 @@ def parts_of(result: GenerateResult) -> Iterator[StreamPart]:
             yield item
         else:
             yield item
-    yield Finish(result.finish_reason, result.usage, result.provider_metadata)
+    yield Finish(result.finish_reason, result.usage, result.provider_metadata, result.extra)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING, Generic, Literal, Protocol, TypeAlias, TypeVar, cast
+from typing import TYPE_CHECKING, Generic, Literal, Protocol, Self, TypeAlias, TypeVar, cast
 
 from ..errors import ConfigError
 
@@ -140,6 +140,15 @@ class CallContext:
             raise ConfigError(_NO_SCOPE.format("at_end"))
         scope.at_end(fn)
 
+    def __copy__(self) -> Self:
+        return self  # it stands for a call that runs: a copy of its options belongs to the same call
+
+    def __deepcopy__(self, memo: object) -> Self:
+        return self
+
+    def __reduce__(self) -> str | tuple[object, ...]:
+        return _detached, ()  # in another process that call does not run
+
     def __repr__(self) -> str:
         return f"CallContext(request_id={self.root._request_id!r}, step={self.step})"
 
@@ -182,3 +191,7 @@ class _Detached(CallContext):
 
 DETACHED: CallContext = _Detached()
 """What `CallOptions.context` is until a pipeline or a caller sets it."""
+
+
+def _detached() -> CallContext:
+    return DETACHED

@@ -10,7 +10,7 @@ from .content import UnknownPart
 from .context import DETACHED, CallContext
 from .prompt import FilePart, TextPart
 from .results import CallWarning, ResponseInfo, Usage
-from .values import JSON, JSONObject, Value, value
+from .values import JSON, FrozenDict, JSONObject, Value, frozen_json, list_as_tuple, value
 
 
 @value
@@ -119,7 +119,7 @@ Answer: TypeAlias = BooleanAnswer | ChoiceAnswer | ScoreAnswer | BoxAnswer | Ref
 class DecideOptions(Value):
     """One decision call. `metadata` and `context` are as in `CallOptions`."""
 
-    state: tuple[StatePart, ...]
+    state: Sequence[StatePart]
     questions: Mapping[str, Question]
     max_output_tokens: int | None = None
     reasoning: str | None = None
@@ -128,6 +128,12 @@ class DecideOptions(Value):
     metadata: JSONObject | None = None
     extra: JSONObject | None = None
     context: CallContext = field(default=DETACHED, compare=False, repr=False)
+
+    def __post_init__(self) -> None:
+        if self.state.__class__ is not tuple:
+            list_as_tuple(self, "state", " of parts: wrap a text as [TextPart(text)]")
+        if self.metadata is not None and self.metadata.__class__ is not FrozenDict:
+            object.__setattr__(self, "metadata", frozen_json(self.metadata))
 
 
 @value
@@ -150,6 +156,10 @@ class DecideResult(Value):
     provider_metadata: JSONObject | None = None
     response: ResponseInfo | None = None
     extra: JSONObject | None = None
+
+    def __post_init__(self) -> None:
+        if self.warnings.__class__ is not tuple:
+            list_as_tuple(self, "warnings")
 
 
 @runtime_checkable

@@ -14,11 +14,13 @@ not know may stand anywhere between start and finish.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, get_args
 
 from ..errors import ProtocolError
 from .content import ToolCall
 from .parts import BLOCK_DELTAS, BLOCK_ENDS, BLOCK_STARTS, ErrorPart, Finish, StreamPart, StreamStart
+
+_KINDS = frozenset(get_args(StreamPart))
 
 
 class GrammarChecker:
@@ -39,6 +41,8 @@ class GrammarChecker:
     def feed(self, part: StreamPart) -> None:
         self._index += 1
         cls = part.__class__
+        if cls not in _KINDS:
+            self._fault(f"a {cls.__name__} is no part of a stream")
         if self._finished:
             self._fault(f"a {part.type} part after finish: finish is last")
         if (cls is StreamStart) != (self._index == 0):
@@ -51,7 +55,7 @@ class GrammarChecker:
         if (kind := BLOCK_DELTAS.get(cls)) is not None:
             self._needs_open(kind, part.type, piece.id)
         elif (kind := BLOCK_STARTS.get(cls)) is not None:
-            self._start(kind, piece.id)
+            self._start(kind, part.type, piece.id)
         elif (kind := BLOCK_ENDS.get(cls)) is not None:
             self._needs_open(kind, part.type, piece.id)
             del self._open[piece.id]
@@ -70,9 +74,11 @@ class GrammarChecker:
             self._index += 1
             self._fault("the stream ended without a finish part")
 
-    def _start(self, kind: str, id: str) -> None:
+    def _start(self, kind: str, type: str, id: str) -> None:
         if id in self._seen:
             self._fault(f"a second block with the id {id!r}: ids are unique within a stream")
+        if kind == "tool_input" and id in self._calls:
+            self._fault(f"a {type} for {id!r} after its tool-call")
         self._seen.add(id)
         self._open[id] = kind
 

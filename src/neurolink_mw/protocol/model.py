@@ -55,14 +55,15 @@ def supported_urls(model: object) -> SupportedUrls:
 
 
 def is_url_supported(media_type: str, url: str, supported: SupportedUrls) -> bool:
-    """Whether a model reads this address itself, by the AI SDK's matching: patterns in lower case, address as it is."""
+    """Whether a model reads this address itself, by the AI SDK's matching: a media type pattern is a prefix (`*` and
+    `*/*` are every type), an expression may match anywhere, and case counts in neither."""
     wanted = media_type.lower()
-    for pattern, expressions in supported.items():
-        prefix = pattern.lower().removesuffix("*") if pattern.endswith("*") else None
-        matches = wanted == pattern.lower() or (prefix is not None and wanted.startswith(prefix))
-        if matches and any(re.search(expression, url) for expression in expressions):
-            return True
-    return False
+    return any(
+        re.search(expression, url, re.IGNORECASE)
+        for pattern, expressions in supported.items()
+        if wanted.startswith("" if pattern in ("*", "*/*") else pattern.lower().replace("*", "", 1))
+        for expression in expressions
+    )
 
 
 @value

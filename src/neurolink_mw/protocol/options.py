@@ -5,13 +5,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field
-from types import MappingProxyType
 from typing import ClassVar, Self, TypeAlias
 
 from .content import UnknownPart
 from .context import DETACHED, CallContext
 from .prompt import Message, user
-from .values import JSONObject, Value, copier, frozen_json, value
+from .values import FrozenDict, JSONObject, Value, copier, frozen_json, list_as_tuple, value
 
 
 @value
@@ -43,7 +42,7 @@ class ProviderTool(Value):
     type: ClassVar[str] = "provider"
     id: str
     name: str
-    args: JSONObject = field(default_factory=lambda: MappingProxyType({}))
+    args: JSONObject = FrozenDict()
     extra: JSONObject | None = None
 
 
@@ -68,6 +67,9 @@ class ResponseFormat(Value):
     name: str | None = None
     description: str | None = None
     extra: JSONObject | None = None
+
+
+_FROM_TEXT = ": use CallOptions.from_text(text) for a prompt of one text"
 
 
 @value
@@ -102,12 +104,12 @@ class CallOptions(Value):
 
     def __post_init__(self) -> None:
         if self.prompt.__class__ is not tuple:
-            _as_tuple(self, "prompt", self.prompt)
+            list_as_tuple(self, "prompt", _FROM_TEXT)
         if self.tools is not None and self.tools.__class__ is not tuple:
-            _as_tuple(self, "tools", self.tools)
+            list_as_tuple(self, "tools")
         if self.stop_sequences is not None and self.stop_sequences.__class__ is not tuple:
-            _as_tuple(self, "stop_sequences", self.stop_sequences)
-        if self.metadata is not None and self.metadata.__class__ is not MappingProxyType:
+            list_as_tuple(self, "stop_sequences")
+        if self.metadata is not None and self.metadata.__class__ is not FrozenDict:
             object.__setattr__(self, "metadata", frozen_json(self.metadata))
 
     @classmethod
@@ -122,13 +124,6 @@ class CallOptions(Value):
         a scope of its own, so that its outcome is never taken for the user's.
         """
         return CallOptions(prompt, metadata=self.metadata, context=self.context.for_helper())
-
-
-def _as_tuple(options: CallOptions, name: str, items: Sequence[object]) -> None:
-    if isinstance(items, str | bytes | Value):
-        remedy = ": use CallOptions.from_text(text) for a prompt of one text" if name == "prompt" else ""
-        raise TypeError(f"CallOptions.{name} is a list, not {type(items).__name__}{remedy}")
-    object.__setattr__(options, name, tuple(items))
 
 
 with_context: Callable[[CallOptions, object], CallOptions] = copier(CallOptions, "context")

@@ -8,7 +8,7 @@ from typing import ClassVar, TypeAlias
 
 from .content import File, Source, ToolApprovalRequest, ToolCall, ToolResult, UnknownPart
 from .results import CallWarning, FinishReason, Usage
-from .values import JSON, JSONObject, Value, value
+from .values import JSON, JSONObject, Value, list_as_tuple, value
 
 
 @value
@@ -16,6 +16,10 @@ class StreamStart(Value):
     type: ClassVar[str] = "stream-start"
     warnings: Sequence[CallWarning] = ()
     extra: JSONObject | None = None
+
+    def __post_init__(self) -> None:
+        if self.warnings.__class__ is not tuple:
+            list_as_tuple(self, "warnings")
 
 
 @value

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import ClassVar, TypeAlias
 
 from .content import UnknownPart, Url
-from .values import JSON, JSONObject, Value, value
+from .values import JSON, JSONObject, Value, list_as_tuple, value
 
 FileData: TypeAlias = bytes | Url
 
@@ -214,6 +214,8 @@ UserPart: TypeAlias = TextPart | FilePart | UnknownPart
 AssistantPart: TypeAlias = TextPart | FilePart | ReasoningPart | ToolCallPart | ToolResultPart | UnknownPart
 ToolPart: TypeAlias = ToolResultPart | ToolApprovalResponsePart | UnknownPart
 
+_WRAP = " of parts: wrap a text as [TextPart(text)]"
+
 
 @value
 class SystemMessage(Value):
@@ -231,7 +233,8 @@ class UserMessage(Value):
     extra: JSONObject | None = None
 
     def __post_init__(self) -> None:
-        _content_as_tuple(self)
+        if self.content.__class__ is not tuple:
+            list_as_tuple(self, "content", _WRAP)
 
 
 @value
@@ -242,7 +245,8 @@ class AssistantMessage(Value):
     extra: JSONObject | None = None
 
     def __post_init__(self) -> None:
-        _content_as_tuple(self)
+        if self.content.__class__ is not tuple:
+            list_as_tuple(self, "content", _WRAP)
 
 
 @value
@@ -253,21 +257,11 @@ class ToolMessage(Value):
     extra: JSONObject | None = None
 
     def __post_init__(self) -> None:
-        _content_as_tuple(self)
+        if self.content.__class__ is not tuple:
+            list_as_tuple(self, "content", _WRAP)
 
 
 Message: TypeAlias = SystemMessage | UserMessage | AssistantMessage | ToolMessage
-
-
-def _content_as_tuple(message: UserMessage | AssistantMessage | ToolMessage) -> None:
-    content = message.content
-    if isinstance(content, str | bytes | Value):
-        raise TypeError(
-            f"{type(message).__name__}.content is a list of parts, not {type(content).__name__}: "
-            f"wrap a text as [TextPart(text)]"
-        )
-    if content.__class__ is not tuple:
-        object.__setattr__(message, "content", tuple(content))
 
 
 def user(text: str) -> UserMessage:

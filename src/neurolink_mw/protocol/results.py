@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import ClassVar, Literal, TypeAlias
 
 from .content import Content, Reasoning, Text, ToolCall
-from .values import JSON, JSONObject, Value, value
+from .values import JSON, JSONObject, Value, list_as_tuple, value
 
 # The known reasons. The field stays an open string: newer providers add to it (V4 has `interrupted`).
 UnifiedFinishReason: TypeAlias = Literal["stop", "length", "content-filter", "tool-calls", "error", "other"]
@@ -30,6 +30,7 @@ class InputTokens(Value):
     no_cache: int | None = None
     cache_read: int | None = None
     cache_write: int | None = None
+    extra: JSONObject | None = None
 
 
 @value
@@ -39,6 +40,7 @@ class OutputTokens(Value):
     total: int | None = None
     text: int | None = None
     reasoning: int | None = None
+    extra: JSONObject | None = None
 
 
 @value
@@ -124,10 +126,10 @@ class GenerateResult(Value):
     extra: JSONObject | None = None
 
     def __post_init__(self) -> None:
-        for name in ("content", "warnings"):
-            items = getattr(self, name)
-            if items.__class__ is not tuple:
-                object.__setattr__(self, name, tuple(items))
+        if self.content.__class__ is not tuple:
+            list_as_tuple(self, "content")
+        if self.warnings.__class__ is not tuple:
+            list_as_tuple(self, "warnings")
 
     @property
     def text(self) -> str:

@@ -34,27 +34,62 @@ def to_json(obj: object) -> JSON:
     """A protocol value, or a list or mapping of them, as JSON-compatible data.
 
     `context` is never written. An exception in an error part is written as its class and message, with status and
-    retryability where it is a provider's.
+    retryability where it is a provider's. Raises ProtocolError whose `path` names what has no JSON form.
     """
+    try:
+        return _write(obj)
+    except _NoJson:
+        path, culprit = _first_without_json(obj, "")
+        raise ProtocolError(
+            f"{type(culprit).__name__} has no JSON form: use text, numbers, booleans, lists, mappings, bytes or datetimes",
+            path=path,
+        ) from None
+
+
+class _NoJson(Exception):
+    pass
+
+
+def _write(obj: object) -> JSON:
     if isinstance(obj, UnknownPart):
-        return {"type": obj.type, **{key: to_json(item) for key, item in obj.data.items()}}
+        return {"type": obj.type, **{key: _write(item) for key, item in obj.data.items() if key != "type"}}
     if isinstance(obj, Value):
         return _value_to_json(obj)
     if isinstance(obj, str):
-        return str(obj)
+        return str.__str__(obj)  # `str()` of a member of an enum would be its name
     if isinstance(obj, bytes | bytearray):
         return base64.b64encode(obj).decode("ascii")
     if isinstance(obj, datetime):
         return _time_to_json(obj)
     if isinstance(obj, Mapping):
-        return {str(key): to_json(item) for key, item in obj.items()}
+        return {str(key): _write(item) for key, item in obj.items()}
     if isinstance(obj, Sequence):
-        return [to_json(item) for item in obj]
+        return [_write(item) for item in obj]
     if obj is None or isinstance(obj, bool | int | float):
         return obj
     if isinstance(obj, BaseException):
         return _error_to_json(obj)
-    raise ProtocolError(f"{type(obj).__name__} has no JSON form")
+    raise _NoJson
+
+
+def _first_without_json(obj: object, path: str) -> tuple[str, object]:
+    """The place of what `_write` stumbled over. Only looked for when there is something to report."""
+    inside: list[tuple[str, object]] = []
+    if isinstance(obj, UnknownPart):
+        obj = obj.data
+    if isinstance(obj, Value):
+        inside = [(_join(path, key), getattr(obj, name)) for name, key, _ in _keys(type(obj))]
+        inside += [(_join(path, str(key)), item) for key, item in (getattr(obj, "extra", None) or {}).items()]
+    elif isinstance(obj, Mapping):
+        inside = [(_join(path, str(key)), item) for key, item in obj.items()]
+    elif isinstance(obj, Sequence):
+        inside = [(f"{path}[{index}]", item) for index, item in enumerate(obj)]
+    for place, item in inside:
+        try:
+            _write(item)
+        except _NoJson:
+            return _first_without_json(item, place)
+    return path, obj
 
 
 def from_json(type: type[T] | object, data: object) -> T:
@@ -80,33 +115,38 @@ def _value_to_json(obj: Value) -> JSON:
     for tag in _TAGS:
         if isinstance(label := getattr(type(obj), tag, None), str):
             out[tag] = label
-    for name, key in _keys(type(obj)):
+    for name, key, required in _keys(type(obj)):
         item = getattr(obj, name)
         if item is not None:
-            out[key] = to_json(item)
+            out[key] = _write(item)
+            if name == "data" and isinstance(item, Url) and not _ADDRESS.match(item):
+                out[key] = {"type": "url", "url": str(item)}  # a bare one would read as base64: V4's form
+        elif required:  # a field that must be there, and whose value is JSON's null
+            out[key] = None
     extra = getattr(obj, "extra", None)
     if extra:
         for key, item in extra.items():
-            out.setdefault(key, to_json(item))
+            out.setdefault(key, _write(item))
     return out
 
 
-_keys_of: dict[type, tuple[tuple[str, str], ...]] = {}
+_keys_of: dict[type, tuple[tuple[str, str, bool], ...]] = {}
 
 
-def _keys(cls: type) -> tuple[tuple[str, str], ...]:
+def _keys(cls: type) -> tuple[tuple[str, str, bool], ...]:
+    """Of each field its name, its key in JSON, and whether it is required."""
     keys = _keys_of.get(cls)
     if keys is None:
-        fields = dataclasses.fields(cls)
-        keys = tuple((f.name, camel_case(f.name)) for f in fields if f.name not in _NOT_SENT and f.name != "extra")
-        _keys_of[cls] = keys
+        sent = (f for f in dataclasses.fields(cls) if f.name not in _NOT_SENT and f.name != "extra")
+        keys = _keys_of[cls] = tuple((f.name, camel_case(f.name), _is_required(f)) for f in sent)
     return keys
 
 
 def _time_to_json(moment: datetime) -> str:
     if moment.tzinfo is not None:
         moment = moment.astimezone(UTC).replace(tzinfo=None)
-    return moment.isoformat(timespec="milliseconds") + "Z"
+    # JavaScript's own form has milliseconds. Finer times are written out, since both sides can read them.
+    return moment.isoformat(timespec="microseconds" if moment.microsecond % 1000 else "milliseconds") + "Z"
 
 
 def _error_to_json(error: BaseException) -> JSON:
@@ -131,8 +171,6 @@ def _decoder(wanted: object) -> Decode:
     except TypeError:  # an unhashable annotation
         return _make_decoder(wanted)
     if known is None:
-        # A recursive type finds this stand-in, which looks the real one up when it is called.
-        _decoders[wanted] = lambda data, path: _decoders[wanted](data, path)
         known = _decoders[wanted] = _make_decoder(wanted)
     return known
 
@@ -161,9 +199,8 @@ def _value(cls: type[Value]) -> Decode:
     if cls is UnknownPart:
         return _unknown
     hints = typing.get_type_hints(cls)
-    fields = [f for f in dataclasses.fields(cls) if f.name not in _NOT_SENT and f.name != "extra"]  # type: ignore[arg-type]
-    keeps_extra = any(f.name == "extra" for f in dataclasses.fields(cls))  # type: ignore[arg-type]
-    plan = [(f.name, camel_case(f.name), _decoder(hints[f.name]), _is_required(f)) for f in fields]
+    keeps_extra = "extra" in hints
+    plan = [(name, key, _decoder(hints[name]), required) for name, key, required in _keys(cls)]
     known = {key for _, key, _, _ in plan}
     labels = {tag: label for tag in _TAGS if isinstance(label := getattr(cls, tag, None), str)}
 
@@ -289,11 +326,15 @@ def _bytes(data: object, path: str) -> object:
     if not isinstance(data, str):
         raise ProtocolError(f"expected base64 text, not {_name(data)}", path=path)
     try:
-        return base64.b64decode(data, validate=True)
+        padded = data.translate(_FROM_URL_SAFE) + "=" * (
+            -len(data) % 4
+        )  # the AI SDK reads both alphabets, unpadded too
+        return base64.b64decode(padded, validate=True)
     except (binascii.Error, ValueError):
         raise ProtocolError("this is not base64", path=path) from None
 
 
+_FROM_URL_SAFE = str.maketrans("-_", "+/")
 _ADDRESS = re.compile(r"[a-z][a-z0-9+.-]*:", re.IGNORECASE)  # base64 has no colon
 
 
@@ -319,10 +360,12 @@ def _address(data: object, path: str) -> object:
 def _time(data: object, path: str) -> object:
     if isinstance(data, datetime):
         return data
+    text = str(_text(data, path))
     try:
-        return datetime.fromisoformat(str(_text(data, path)))
+        moment = datetime.fromisoformat(text)
     except ValueError:
         raise ProtocolError("expected an ISO 8601 time", path=path) from None
+    return moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
 
 
 _SCALARS: dict[type, Decode] = {

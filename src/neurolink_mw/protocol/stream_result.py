@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
 from inspect import isawaitable
 from typing import TYPE_CHECKING
 
@@ -90,7 +91,8 @@ async def primed(result: StreamResult) -> StreamResult:
             if is_first_content(part):
                 break
     except BaseException:
-        await stream.aclose()
+        with suppress(Exception):  # a close that fails as well must not hide why, and whether to try again
+            await stream.aclose()
         raise
 
     async def resumed(_: PartStream) -> AsyncIterator[StreamPart]:
@@ -107,5 +109,5 @@ def as_exception(error: object) -> BaseException:
     """The exception of an error part. One that came as data says what kind it was, and no more."""
     if isinstance(error, BaseException):
         return error
-    kind = error.get("type") or error.get("name") if isinstance(error, dict) else None
+    kind = error.get("type") or error.get("name") if isinstance(error, Mapping) else None
     return ProviderError(f"the stream reported an error{f' of type {kind}' if isinstance(kind, str) else ''}")

@@ -8,9 +8,9 @@ A stream builds one part per token, so three things that `dataclasses` does slow
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Mapping
-from types import FunctionType, MappingProxyType
-from typing import TYPE_CHECKING, ClassVar, Self, TypeAlias, TypeVar, dataclass_transform
+from collections.abc import Callable, Iterable, Mapping
+from types import FunctionType
+from typing import TYPE_CHECKING, ClassVar, NoReturn, Self, TypeAlias, TypeVar, cast, dataclass_transform
 
 if TYPE_CHECKING:
     JSON: TypeAlias = bool | int | float | str | list["JSON"] | tuple["JSON", ...] | Mapping[str, "JSON"] | None
@@ -42,26 +42,23 @@ class Value:
         raise TypeError(f"{type(self).__name__} is not a protocol value: decorate it with @value")
 
     def __repr__(self) -> str:
-        shown = (f"{name}={_shape(name, getattr(self, name))}" for name in _repr_fields(type(self)))
-        return f"{type(self).__name__}({', '.join(text for text in shown if not text.endswith('=None'))})"
+        fields = (f for f in dataclasses.fields(self) if f.repr)  # type: ignore[arg-type]  # made by @value
+        shown = (f"{f.name}={_shape(f, item)}" for f in fields if (item := getattr(self, f.name)) is not None)
+        return f"{type(self).__name__}({', '.join(shown)})"
 
 
-def _repr_fields(cls: type[Value]) -> tuple[str, ...]:
-    return tuple(f.name for f in dataclasses.fields(cls) if f.repr)  # type: ignore[arg-type]  # made by @value
-
-
-def _shape(name: str, value: object) -> str:
-    if value is None or isinstance(value, bool | int | float | Value):
-        return repr(value)
+def _shape(f: dataclasses.Field[object], value: object) -> str:
+    free = str(f.type).startswith(("JSON", "object"))  # there even a number is content: an account, a birthday
     if isinstance(value, str):
-        return repr(str(value)) if name in _SHOWN_IN_REPR and len(value) <= 200 else f"<{len(value)} chars>"
+        shown = not free and f.name in _SHOWN_IN_REPR and len(value) <= 200
+        return repr(str(value)) if shown else f"<{len(value)} chars>"
     if isinstance(value, bytes):
         return f"<{len(value)} bytes>"
     if isinstance(value, tuple) and all(isinstance(item, Value) for item in value):
         return f"({', '.join(map(repr, value))}{',' if len(value) == 1 else ''})"
     if isinstance(value, Mapping | tuple | list):
         return f"<{len(value)} items>"
-    return f"<{type(value).__name__}>"
+    return repr(value) if not free and isinstance(value, bool | int | float | Value) else f"<{type(value).__name__}>"
 
 
 @dataclass_transform(frozen_default=True, field_specifiers=(dataclasses.field,))
@@ -124,10 +121,42 @@ def copier(cls: type[T], field: str) -> Callable[[T, object], T]:
     return made["copy"]
 
 
+def list_as_tuple(owner: Value, name: str, remedy: str = "") -> None:
+    """Store what a field was given as a tuple. One text or one value is not a list: TypeError, with the remedy."""
+    items: object = getattr(owner, name)
+    if not isinstance(items, Iterable) or isinstance(items, str | bytes | Mapping | Value):
+        raise TypeError(f"{type(owner).__name__}.{name} is a list, not {type(items).__name__}{remedy}")
+    object.__setattr__(owner, name, tuple(items))
+
+
+class FrozenDict(dict[str, JSON]):
+    """A dict that refuses to change. Unlike a read-only view it can be pickled, copied and written as JSON, and nobody
+    else holds the dict behind it."""
+
+    __slots__ = ()
+
+    def _refuse(self, *args: object, **kwargs: object) -> NoReturn:
+        raise TypeError("this mapping is read-only: make another, as in {**metadata, 'key': value}")
+
+    __setitem__ = __delitem__ = __ior__ = _refuse
+    clear = pop = popitem = setdefault = update = _refuse
+
+    def __copy__(self) -> FrozenDict:
+        return self
+
+    def __hash__(self) -> int:  # type: ignore[override]  # it cannot change
+        return hash(frozenset(self.items()))
+
+    def __reduce__(self) -> tuple[type[FrozenDict], tuple[dict[str, JSON]]]:
+        return FrozenDict, (dict(self),)
+
+
 def frozen_json(value: object) -> object:
-    """A deep read-only copy of a JSON value: mappings become read-only views, lists become tuples."""
+    """A deep read-only copy of a JSON value: mappings become read-only, lists become tuples."""
+    if isinstance(value, FrozenDict):
+        return value
     if isinstance(value, Mapping):
-        return MappingProxyType({str(key): frozen_json(item) for key, item in value.items()})
+        return FrozenDict({str(key): cast(JSON, frozen_json(item)) for key, item in value.items()})
     if isinstance(value, list | tuple):
         return tuple(frozen_json(item) for item in value)
     return value

@@ -1,0 +1,212 @@
+"""The public `Pipeline`: members in their order, ready to be put around any model."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import AsyncExitStack
+from os import PathLike
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+import anyio
+
+from ..errors import ConfigError, NeurolinkError
+from ..pipeline import DryRun, Explanation, Middleware, Statistics, Surroundings, Totals, Use, WrappedModel, explain
+from ..pipeline.explain import dry_run, explain_placed
+from ..pipeline.middleware import overrides as fills_in
+from ..pipeline.wrap import wrap_placed
+from ..plugins import Registry
+from ..protocol import CallOptions, Kind, LanguageModel
+from .load import load_file
+from .plan import Plan, make_plan
+
+Source = str | PathLike[str] | Mapping[str, Any]
+
+
+class Pipeline:
+    """Middlewares in their order, from code or from a configuration, around one model or many.
+
+        pipeline = Pipeline.from_config("pipeline.toml")
+        result = await pipeline.model.do_generate(options)
+
+        pipeline = Pipeline([Logging()])
+        model = pipeline.wrap(OpenAICompatibleModel("gpt-5", base_url=...))
+
+    model: the model that `pipeline.model` wraps. registry: the plugins to take middlewares and models from; the
+    installed ones unless given. statistics: keep figures of every call, for `pipeline.statistics`.
+    """
+
+    def __init__(
+        self,
+        members: Sequence[Middleware | Use] = (),
+        *,
+        model: LanguageModel | None = None,
+        registry: Registry | None = None,
+        statistics: bool = False,
+    ) -> None:
+        self._start(make_plan([{}], members, registry=registry), members, model, Statistics() if statistics else None)
+
+    @classmethod
+    def from_config(
+        cls,
+        source: Source,
+        *,
+        overrides: Mapping[str, Any] | None = None,
+        members: Sequence[Middleware | Use] = (),
+        registry: Registry | None = None,
+        statistics: bool = False,
+    ) -> Self:
+        """A pipeline from a file (TOML, YAML, JSON) or a mapping.
+
+        overrides: a configuration laid over it. members: members given in code beside it. ConfigError or PluginError
+        with one sentence for every fault, naming the file, the field and what is allowed.
+        """
+        pipeline = cls.__new__(cls)
+        statistics_kept = Statistics() if statistics else None
+        try:
+            raw = load_file(Path(source)) if isinstance(source, str | PathLike) else source
+            plan = make_plan([raw, overrides or {}], members, registry=registry)
+            pipeline._start(plan, members, None, statistics_kept)
+        except NeurolinkError as error:
+            if not isinstance(source, str | PathLike) or str(error).startswith(str(source)):
+                raise
+            faults = "\n".join(f"{source}: {line}" for line in str(error).splitlines())
+            raise type(error)(faults) from None
+        return pipeline
+
+    def _start(
+        self,
+        plan: Plan,
+        members: Sequence[Middleware | Use],
+        model: LanguageModel | None,
+        statistics: Statistics | None,
+        *,
+        derived_from: Pipeline | None = None,
+    ) -> None:
+        self._plan = plan
+        self._members = tuple(members)
+        self._statistics = statistics
+        registry = plan.registry
+        self._surroundings = Surroundings(model=registry.model, store=registry.store, events=registry.emit)
+        self._exit: AsyncExitStack | None = None
+        self._bare: LanguageModel | None = model
+        if derived_from is None and model is None and plan.model is not None:
+            self._bare = _make_model(plan)
+        self._model = self.wrap(self._bare) if self._bare is not None else None
+        registry.announce(self)
+
+    # -- what it is
+
+    @property
+    def model(self) -> LanguageModel:
+        """The configured model with the pipeline around it. ConfigError where no model is named."""
+        if self._model is None:
+            raise ConfigError("this pipeline names no model: set model in its configuration, or use wrap(model)")
+        return self._model
+
+    @property
+    def ids(self) -> tuple[str, ...]:
+        """The ids of the members, from the outside in."""
+        return tuple(place.use.id for place in self._plan.placed)
+
+    @property
+    def statistics(self) -> Totals:
+        """What all calls so far add up to. ConfigError where no statistics are kept."""
+        if self._statistics is None:
+            raise ConfigError("this pipeline keeps no statistics: build it with statistics=True")
+        return self._statistics.totals()
+
+    def explain(self, model: LanguageModel | None = None) -> Explanation:
+        """The chain in both directions, why each member sits where it sits, what was left out and why."""
+        wrapped = self.wrap(model) if model is not None else self._model
+        if wrapped is None:
+            return explain_placed(self._plan.placed, self._plan.left_out)
+        if not isinstance(wrapped, WrappedModel):
+            return Explanation(f"{wrapped.provider}:{wrapped.model_id}", (), self._plan.left_out)
+        return explain(wrapped)
+
+    async def dry_run(self, options: CallOptions, kind: Kind = "generate") -> DryRun:
+        """What each member does to a request, without asking a model."""
+        return await dry_run(self.model, options, kind)
+
+    @classmethod
+    def validate(cls, source: Source, *, registry: Registry | None = None) -> list[str]:
+        """Everything that is wrong with a configuration, one sentence each; an empty list if nothing is."""
+        try:
+            cls.from_config(source, registry=registry)
+        except NeurolinkError as error:
+            return str(error).splitlines()
+        return []
+
+    # -- using it
+
+    def wrap(
+        self,
+        model: LanguageModel,
+        *,
+        overrides: Mapping[str, Any] | None = None,
+        members: Sequence[Middleware | Use] = (),
+    ) -> LanguageModel:
+        """The model with this pipeline around it.
+
+        overrides: a configuration laid over this one's, for this model or this one call. members: more members, for
+        it alone. A member whose config stays the same is shared, one whose config changes is made anew.
+        """
+        if overrides or members:
+            return self._derive(overrides or {}, members).wrap(model)
+        return wrap_placed(
+            model,
+            self._plan.placed,
+            left_out=self._plan.left_out,
+            statistics=self._statistics,
+            surroundings=self._surroundings,
+        )
+
+    def _derive(self, overrides: Mapping[str, Any], members: Sequence[Middleware | Use]) -> Pipeline:
+        plan = make_plan(
+            [self._plan.raw, overrides], (*self._members, *members), registry=self._plan.registry, reuse=self._plan.made
+        )
+        mine = {id(place.use.member) for place in self._plan.placed}
+        for place in plan.placed:
+            member = place.use.member
+            if id(member) not in mine and (fills_in(member, "open") or fills_in(member, "aclose")):
+                raise ConfigError(f"{member.id} has to be opened with its pipeline: it cannot be added for one call")
+        derived = Pipeline.__new__(Pipeline)
+        derived._start(plan, (*self._members, *members), None, self._statistics, derived_from=self)
+        return derived
+
+    async def __aenter__(self) -> Self:
+        """Open the members, inner ones first; they may start background work. Closed in reverse."""
+        if self._exit is not None:
+            raise RuntimeError("this pipeline is open already")
+        async with AsyncExitStack() as stack:
+            tasks = await stack.enter_async_context(anyio.create_task_group())
+            stack.callback(tasks.cancel_scope.cancel)
+            close_model = getattr(self._bare, "aclose", None)
+            if close_model is not None and self._plan.model is not None:  # a model given in code is its giver's
+                stack.push_async_callback(close_model)
+            for place in reversed(self._plan.placed):
+                stack.push_async_callback(place.use.member.aclose)
+                await place.use.member.open(tasks)
+            self._exit = stack.pop_all()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        stack, self._exit = self._exit, None
+        if stack is not None:
+            await stack.__aexit__(kind, error, trace)
+
+    def __repr__(self) -> str:
+        model = f"{self._bare.provider}:{self._bare.model_id}" if self._bare is not None else "no model"
+        return f"Pipeline([{', '.join(self.ids)}], {model})"
+
+
+def _make_model(plan: Plan) -> LanguageModel:
+    assert plan.model is not None
+    try:
+        return plan.registry.make_model(plan.model.provider, plan.model.model_id, **plan.model.settings)
+    except NeurolinkError as error:
+        raise type(error)(plan.secrets.scrub(f"model: {error}")) from None

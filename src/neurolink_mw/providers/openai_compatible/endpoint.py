@@ -1,0 +1,69 @@
+"""Where requests go, with which headers, and what of both is secret. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from urllib.parse import urlencode, urlsplit, urlunsplit
+
+from ...errors import ConfigError
+
+_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
+_VALUE = re.compile(r"[\t\x20-\x7e]*")
+_SECRET_NAME = re.compile(r"(?i)auth|key|token|secret|cookie|password|signature|^sig$|^code$")
+
+
+class Endpoint:
+    """The address of a server's chat completions and the headers of every call. `host` may be shown.
+
+    Raises ConfigError for an address or a header that cannot be used; no message quotes a value.
+    """
+
+    def __init__(
+        self, base_url: str, api_key: str | None, headers: Mapping[str, str], query_params: Mapping[str, str]
+    ) -> None:
+        try:
+            url = urlsplit(base_url)
+            host, port = url.hostname, url.port
+        except ValueError:
+            url, host, port = urlsplit(""), None, None
+        if url.scheme not in ("http", "https") or not host:
+            raise ConfigError("base_url is an http or https address, as in https://api.openai.com/v1")
+        query = "&".join(filter(None, (url.query, urlencode(query_params))))
+        path = url.path.rstrip("/") + "/chat/completions"
+        self.url = urlunsplit((url.scheme, url.netloc, path, query, ""))
+        self.host = host if port is None else f"{host}:{port}"
+        self._headers: dict[str, str] = {name.lower(): text for name, text in headers.items()}
+        fault = header_fault(self._headers)
+        if api_key and (not _VALUE.fullmatch(api_key) or api_key != api_key.strip()):
+            fault = "api_key holds a character that a header cannot: is there a line break at its end?"
+        if fault is not None:
+            raise ConfigError(fault)
+        if api_key:
+            self._headers.setdefault("authorization", f"Bearer {api_key}")
+        named = [text for name, text in query_params.items() if _SECRET_NAME.search(name)]
+        self._secrets = [*named, *filter(None, (api_key, url.password))]
+
+    def headers_for(self, headers: Mapping[str, str | None], accept: str) -> dict[str, str | None]:
+        """The headers of one call: its own win, and a None takes one away."""
+        own = {name.lower(): text for name, text in headers.items()}
+        return {"content-type": "application/json", "accept": accept, **self._headers, **own}
+
+    def secrets_in(self, headers: Mapping[str, str | None]) -> list[str]:
+        """The texts of a call that no message may quote: keys, and the values of headers that are named like one."""
+        said = [str(text) for name, text in headers.items() if text and _SECRET_NAME.search(name)]
+        return [*self._secrets, *said, *(text.partition(" ")[2] for text in said)]
+
+
+def header_fault(headers: Mapping[str, object]) -> str | None:
+    """What is wrong with the first header that cannot be sent, without quoting its value."""
+    for name, text in headers.items():
+        if not _NAME.fullmatch(name):
+            return f"headers: {name!r} is not the name of a header"
+        if text is None:
+            continue
+        if not isinstance(text, str):
+            return f"headers[{name!r}] is a string, not {type(text).__name__}"
+        if not _VALUE.fullmatch(text):
+            return f"headers[{name!r}] holds a character that a header cannot"
+    return None
