@@ -34,7 +34,8 @@ class Pipeline:
         model = pipeline.wrap(OpenAICompatibleModel("gpt-5", base_url=...))
 
     model: the model that `pipeline.model` wraps. registry: the plugins to take middlewares and models from; the
-    installed ones unless given. statistics: keep figures of every call, for `pipeline.statistics`.
+    installed ones unless given. statistics: keep figures of every call, for
+    `pipeline.statistics`; or a `Statistics` to add them to.
     """
 
     def __init__(
@@ -43,9 +44,9 @@ class Pipeline:
         *,
         model: LanguageModel | None = None,
         registry: Registry | None = None,
-        statistics: bool = False,
+        statistics: bool | Statistics = False,
     ) -> None:
-        self._start(make_plan([{}], members, registry=registry), members, model, Statistics() if statistics else None)
+        self._start(make_plan([{}], members, registry=registry), members, model, _statistics(statistics))
 
     @classmethod
     def from_config(
@@ -55,7 +56,7 @@ class Pipeline:
         overrides: Mapping[str, Any] | None = None,
         members: Sequence[Middleware | Use] = (),
         registry: Registry | None = None,
-        statistics: bool = False,
+        statistics: bool | Statistics = False,
     ) -> Self:
         """A pipeline from a file (TOML, YAML, JSON) or a mapping.
 
@@ -63,11 +64,10 @@ class Pipeline:
         with one sentence for every fault, naming the file, the field and what is allowed.
         """
         pipeline = cls.__new__(cls)
-        statistics_kept = Statistics() if statistics else None
         try:
             raw = load_file(Path(source)) if isinstance(source, str | PathLike) else source
             plan = make_plan([raw, overrides or {}], members, registry=registry)
-            pipeline._start(plan, members, None, statistics_kept)
+            pipeline._start(plan, members, None, _statistics(statistics))
         except NeurolinkError as error:
             if not isinstance(source, str | PathLike) or str(error).startswith(str(source)):
                 raise
@@ -202,6 +202,12 @@ class Pipeline:
     def __repr__(self) -> str:
         model = f"{self._bare.provider}:{self._bare.model_id}" if self._bare is not None else "no model"
         return f"Pipeline([{', '.join(self.ids)}], {model})"
+
+
+def _statistics(wanted: bool | Statistics) -> Statistics | None:
+    if isinstance(wanted, Statistics):
+        return wanted
+    return Statistics() if wanted else None
 
 
 def _make_model(plan: Plan) -> LanguageModel:

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable
 from functools import partial
-from inspect import isawaitable, iscoroutinefunction
+from inspect import isasyncgenfunction, isawaitable, iscoroutinefunction, isgeneratorfunction
 from time import perf_counter
-from typing import Any, Generic, TypeAlias, TypeVar
+from typing import Any, Generic, Protocol, TypeAlias, TypeVar
 
 from ..errors import ConfigError
 from ..protocol import (
+    DETACHED,
     SPECIFICATION_VERSION,
     CallOptions,
     GenerateResult,
@@ -23,9 +24,11 @@ from ..protocol import (
     StreamPart,
     StreamResult,
     SupportedUrls,
+    with_context,
 )
 from .conditions import When
 from .middleware import Middleware, overrides
+from .record import Clocks
 from .scope import Scope
 
 R = TypeVar("R", GenerateResult, StreamResult)
@@ -47,12 +50,18 @@ class Layer:
         self.supported_urls = urls
 
 
+class Timed(Protocol[R]):
+    """Takes the time of one call of a layer. takes_part: whether the layer's member does something in it."""
+
+    def __call__(self, call: Call[R], index: int, *, takes_part: bool = True) -> Call[R]: ...
+
+
 class Hook(Generic[R]):
     """What differs between the two calls: the names, and how time is taken."""
 
-    def __init__(self, kind: Kind, timed: Callable[[Call[R], int], Call[R]]) -> None:
+    def __init__(self, kind: Kind, timed: Timed[R]) -> None:
         self.kind: Kind = kind
-        self.timed: Callable[[Call[R], int], Call[R]] = timed
+        self.timed: Timed[R] = timed
         self.wrap = f"wrap_{kind}"
         self.do = f"do_{kind}"
 
@@ -63,8 +72,12 @@ def bind_call(
     """One call of a layer. `clock`: the layer's index where time is taken."""
     inner: Call[R] = getattr(model, hook.do)
     wraps, transforms = overrides(member, hook.wrap), overrides(member, "transform_params")
-    if not wraps and not transforms:
-        return inner
+    has_hook = wraps or transforms
+    # A member is timed in both calls or in none, so that what it passes on is known to be spent further in.
+    timed = clock is not None and (has_hook or overrides(member, "wrap_generate") or overrides(member, "wrap_stream"))
+    passing = inner if clock is None or not timed else hook.timed(inner, clock, takes_part=False)
+    if not has_hook:
+        return passing
     call = inner
     if wraps:
         wrap = awaiting(getattr(member, hook.wrap), f"{member.id}.{hook.wrap}")
@@ -75,7 +88,7 @@ def bind_call(
     if clock is not None:
         call = hook.timed(call, clock)
     if when is not None and when.per_call:
-        call = _conditional(when, call, inner)
+        call = _conditional(when, call, passing)
     return call
 
 
@@ -83,6 +96,11 @@ def awaiting(hook: Any, name: str) -> Callable[..., Awaitable[Any]]:
     """Any hook as an async one: an async or sync function, an object with such a `__call__`."""
     if not callable(hook):
         raise ConfigError(f"{name} is not callable: {type(hook).__name__}")
+    if isasyncgenfunction(hook) or isgeneratorfunction(hook):
+        raise ConfigError(
+            f"{name} has a `yield` in it: a hook returns its answer. To change parts, return "
+            f"(await model.do_stream(options)).through(your_generator)"
+        )
     if iscoroutinefunction(hook) or iscoroutinefunction(getattr(hook, "__call__", None)):  # noqa: B004  # its kind
         awaitable: Callable[..., Awaitable[Any]] = hook
         return awaitable
@@ -106,10 +124,16 @@ def _transforming(
     async def transforming(options: CallOptions) -> R:
         changed = await transform(options, kind, model)
         if changed.__class__ is not CallOptions:
-            raise ConfigError(f"{id}.transform_params returns the options to go on with, not {type(changed).__name__}")
+            raise not_options(id, changed)
+        if changed.context is DETACHED and options.context is not DETACHED:
+            changed = with_context(changed, options.context)  # made from scratch, it is still the same call
         return await call(changed)
 
     return transforming
+
+
+def not_options(id: str, returned: object) -> ConfigError:
+    return ConfigError(f"{id}.transform_params returns the options to go on with, not {type(returned).__name__}")
 
 
 def _conditional(when: When, call: Call[R], inner: Call[R]) -> Call[R]:
@@ -120,13 +144,17 @@ def _conditional(when: When, call: Call[R], inner: Call[R]) -> Call[R]:
 
 
 class _Watched:
-    """The model that a member which may answer gets for one call: it knows whether the answer came from inside."""
+    """The model that a member which may answer gets for one call: it knows whether the answer came from inside.
 
-    __slots__ = ("_model", "answered", "model_id", "provider", "supported_urls")
+    A call that the member makes for itself, with `options.for_helper`, is in another scope and no answer.
+    """
+
+    __slots__ = ("_model", "_scope", "answered", "model_id", "provider", "supported_urls")
     specification_version = SPECIFICATION_VERSION
 
-    def __init__(self, model: LanguageModel) -> None:
+    def __init__(self, model: LanguageModel, scope: object) -> None:
         self._model = model
+        self._scope = scope
         self.provider = model.provider
         self.model_id = model.model_id
         self.supported_urls = getattr(model, "supported_urls", {})
@@ -134,39 +162,39 @@ class _Watched:
 
     async def do_generate(self, options: CallOptions) -> GenerateResult:
         result = await self._model.do_generate(options)
-        self.answered = True
+        self.answered |= options.context.scope is self._scope
         return result
 
     async def do_stream(self, options: CallOptions) -> StreamResult:
         result = await self._model.do_stream(options)
-        self.answered = True
+        self.answered |= options.context.scope is self._scope
         return result
 
 
 def _watched(wrap: Callable[..., Awaitable[R]], model: LanguageModel, id: str) -> Call[R]:
     async def watched(options: CallOptions) -> R:
-        inside = _Watched(model)
-        result = await wrap(inside, options)
         scope = options.context.scope
+        inside = _Watched(model, scope)
+        result = await wrap(inside, options)
         if not inside.answered and isinstance(scope, Scope):
-            scope.answered_by = id
+            scope.answer(id)
         return result
 
     return watched
 
 
-def _timed_generate(call: Call[GenerateResult], index: int) -> Call[GenerateResult]:
+def _timed_generate(call: Call[GenerateResult], index: int, *, takes_part: bool = True) -> Call[GenerateResult]:
     async def timed(options: CallOptions) -> GenerateResult:
         scope = options.context.scope
         if not isinstance(scope, Scope) or scope.clocks is None:  # a member's helper call is nobody's own time
             return await call(options)
         clocks = scope.clocks
-        clocks.calls[index] += 1
+        clocks.calls[index] += takes_part
         started = perf_counter()
         try:
             return await call(options)
-        except BaseException:
-            clocks.errors[index] += 1
+        except Exception:
+            clocks.errors[index] += takes_part
             raise
         finally:
             clocks.seconds[index] += perf_counter() - started
@@ -174,36 +202,41 @@ def _timed_generate(call: Call[GenerateResult], index: int) -> Call[GenerateResu
     return timed
 
 
-def _timed_stream(call: Call[StreamResult], index: int) -> Call[StreamResult]:
+def _timed_stream(call: Call[StreamResult], index: int, *, takes_part: bool = True) -> Call[StreamResult]:
     async def timed(options: CallOptions) -> StreamResult:
         scope = options.context.scope
         if not isinstance(scope, Scope) or scope.clocks is None:
             return await call(options)
         clocks = scope.clocks
-        clocks.calls[index] += 1
+        clocks.calls[index] += takes_part
         started = perf_counter()
         try:
             result = await call(options)
-        except BaseException:
-            clocks.errors[index] += 1
+            if result.__class__ is not StreamResult:
+                return result  # the boundary refuses it, with what is wrong
+        except Exception:
+            clocks.errors[index] += takes_part
             raise
         finally:
             clocks.seconds[index] += perf_counter() - started
-        seconds = clocks.seconds
-        return result.through(lambda parts: _timed_parts(parts, seconds, index))
+        return result.through(lambda parts: _timed_parts(parts, clocks, index, takes_part))
 
     return timed
 
 
-async def _timed_parts(parts: PartStream, seconds: list[float], index: int) -> AsyncIterator[StreamPart]:
+async def _timed_parts(parts: PartStream, clocks: Clocks, index: int, takes_part: bool) -> AsyncIterator[StreamPart]:
     read = parts.__aiter__().__anext__
     now = perf_counter
+    seconds = clocks.seconds
     while True:
         started = now()
         try:
             part = await read()
         except StopAsyncIteration:
             return
+        except Exception:
+            clocks.errors[index] += takes_part
+            raise
         finally:
             seconds[index] += now() - started
         yield part

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 
 from ..errors import ConfigError
@@ -17,7 +17,8 @@ from .wrap import Chain, WrappedModel
 
 @dataclass(frozen=True)
 class MemberView:
-    """One member of a chain. depth: of how many wrapped models around this one it belongs to, 0 the outermost."""
+    """One member of a chain. hooks: those it fills in, and "outcomes" where it
+    is told them. depth: in which of nested wrapped models it stands, 0 the outermost."""
 
     id: str
     stage: str
@@ -99,14 +100,14 @@ def explain(model: LanguageModel) -> Explanation:
     innermost = chains[-1].model if chains else model
     return Explanation(
         f"{innermost.provider}:{innermost.model_id}",
-        tuple(_view(place, depth) for depth, chain in enumerate(chains) for place in chain.placed),
+        tuple(_view(place, depth, chain.listening) for depth, chain in enumerate(chains) for place in chain.placed),
         tuple(left for chain in chains for left in chain.left_out),
     )
 
 
 def explain_placed(placed: Sequence[Placed], left_out: Sequence[tuple[str, str]]) -> Explanation:
     """A chain that is not around a model yet: conditions on provider and model are still open."""
-    return Explanation("(any model)", tuple(_view(place, 0) for place in placed), tuple(left_out))
+    return Explanation("(any model)", tuple(_view(place) for place in placed), tuple(left_out))
 
 
 async def dry_run(model: LanguageModel, options: CallOptions, kind: Kind = "generate") -> DryRun:
@@ -139,9 +140,10 @@ def _chains(model: LanguageModel) -> Iterator[Chain]:
         model = model.chain.model
 
 
-def _view(place: Placed, depth: int) -> MemberView:
+def _view(place: Placed, depth: int = 0, listening: Collection[str] = ()) -> MemberView:
     use = place.use
     hooks = tuple(hook for hook in HOOKS if overrides(use.member, hook))
+    hooks += ("outcomes",) if use.id in listening else ()
     return MemberView(use.id, _stage_name(use.stage), place.why, hooks, _conditions(use.when), depth)
 
 

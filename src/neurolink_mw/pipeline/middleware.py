@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from difflib import get_close_matches
 from enum import IntEnum
 from typing import TYPE_CHECKING, ClassVar, Literal, TypeAlias
@@ -113,6 +113,13 @@ class Middleware:
         if "id" not in cls.__dict__:
             cls.id = re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "_", cls.__name__).lower().strip("_")
         _refuse_misspelt_hooks(cls)
+        for name in ("before", "after"):
+            if isinstance(getattr(cls, name), str):
+                raise ConfigError(f"{cls.__name__}.{name} is a list of ids, not one string")
+        if isinstance(cls.stage, bool) or not isinstance(cls.stage, int):
+            raise ConfigError(f"{cls.__name__}.stage is a Stage or a whole number, not {type(cls.stage).__name__}")
+        if not (isinstance(cls.Config, type) and issubclass(cls.Config, BaseModel)):
+            raise ConfigError(f"{cls.__name__}.Config is a pydantic model: derive it from MiddlewareConfig")
         if cls.Config.model_config.get("extra") != "forbid":
             raise ConfigError(
                 f"{cls.__name__}.Config must refuse unknown options, or a misspelt one is silently ignored: "
@@ -185,15 +192,26 @@ def make_config(cls: type[Middleware], values: object, *, where: str = "") -> Ba
 def describe_invalid(error: ValidationError, where: str, model: type[BaseModel]) -> str:
     """What is wrong with a config, in one sentence a fault: the place, the fault, what is allowed."""
     faults = []
-    for fault in error.errors(include_url=False, include_input=False, include_context=False):
+    for fault in error.errors(include_url=False, include_context=False):
         place = ".".join(str(step) for step in (where, *fault["loc"]))
         if fault["type"] == "extra_forbidden":
             name = str(fault["loc"][-1])
             allowed = sorted(model.model_fields) if len(fault["loc"]) == 1 else []
             faults.append(f"{place}: there is no such option{did_you_mean(name, allowed)}")
         else:
-            faults.append(f"{place}: {fault['msg'][:1].lower()}{fault['msg'][1:]}")
+            said = _without_texts(fault["msg"], fault["input"])
+            faults.append(f"{place}: {said[:1].lower()}{said[1:]}")
     return "; ".join(faults)
+
+
+def _without_texts(message: str, given: object) -> str:
+    """A message in which no text of the input stands: a validator of a plugin may quote what it refuses."""
+    if isinstance(given, str):
+        return message.replace(given, "...") if len(given) > 2 else message
+    inner = given.values() if isinstance(given, Mapping) else given if isinstance(given, list | tuple | set) else ()
+    for item in inner:
+        message = _without_texts(message, item)
+    return message
 
 
 def did_you_mean(name: str, allowed: Sequence[str]) -> str:
@@ -205,7 +223,8 @@ def did_you_mean(name: str, allowed: Sequence[str]) -> str:
 
 def _refuse_misspelt_hooks(cls: type[Middleware]) -> None:
     known = (*HOOKS, *OVERRIDES)
-    for name in cls.__dict__:
-        if re.match(r"(wrap|transform|override)_", name) and name not in known:
+    own = (base for base in cls.__mro__ if base not in Middleware.__mro__)  # mixins too
+    for name in (name for base in own for name in vars(base)):
+        if re.match(r"(wrap|transform|override)(_|[A-Z])", name) and name not in known and callable(getattr(cls, name)):
             # A guard whose hook is misspelt would never run, and nobody would notice.
             raise ConfigError(f"{cls.__name__}.{name} is no hook{did_you_mean(name, known)}")

@@ -4,22 +4,25 @@ and telemetry read."""
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal, TypeAlias
+
+from ..protocol import Value, value
 
 if TYPE_CHECKING:
     from .outcome import Outcome
 
-MemberStatus: TypeAlias = Literal["ok", "error", "answered", "not-reached"]
+MemberStatus: TypeAlias = Literal["ok", "error", "answered", "observed", "not-reached"]
 
 
-@dataclass(frozen=True, slots=True)
-class MemberRecord:
+@value
+class MemberRecord(Value):
     """One member in one call. self_seconds: its own time, without that of the members and the model further in.
 
     calls: how often it was entered. status: "answered" if it answered instead of the model, "error" if an exception
-    left it, "not-reached" if the call never came to it (a condition, or somebody further out answered).
+    left it, "observed" if it only listens, "not-reached" if the call never came to it (a condition, or somebody
+    further out answered).
     """
 
     id: str
@@ -28,8 +31,8 @@ class MemberRecord:
     status: MemberStatus
 
 
-@dataclass(frozen=True, slots=True)
-class CallRecord:
+@value
+class CallRecord(Value):
     """One call: its members from the outside in, then the model. The model's time is mostly waiting."""
 
     members: tuple[MemberRecord, ...]
@@ -46,18 +49,27 @@ class Clocks:
         self.calls = [0] * (layers + 1)
         self.errors = [0] * (layers + 1)
 
-    def record(self, ids: Sequence[str], answered_by: str | None) -> CallRecord:
+    def record(self, ids: Sequence[str], listening: Collection[str], answered_by: str | None) -> CallRecord:
         """Inclusive times become own times: each layer's less that of the next layer further in."""
-        rows = []
-        for index, id in enumerate((*ids, "model")):
-            inner = self.seconds[index + 1] if index < len(ids) else 0.0
-            own = max(0.0, self.seconds[index] - inner)  # calls that overlap further in add up to more than the wall
-            rows.append(MemberRecord(id, self.calls[index], own, self._status(index, id, answered_by)))
-        return CallRecord(tuple(rows[:-1]), rows[-1])
+        rows = [
+            MemberRecord(
+                id, self.calls[index], self._own_seconds(index), self._status(index, id, listening, answered_by)
+            )
+            for index, id in enumerate(ids)
+        ]
+        last = len(ids)
+        return CallRecord(
+            tuple(rows), MemberRecord("model", self.calls[last], self.seconds[last], self._status(last, "", (), None))
+        )
 
-    def _status(self, index: int, id: str, answered_by: str | None) -> MemberStatus:
+    def _own_seconds(self, index: int) -> float:
+        # A layer that only passes calls on has no clock; the next one further in that ran holds the time within.
+        inner = next((self.seconds[i] for i in range(index + 1, len(self.seconds)) if self.calls[i]), 0.0)
+        return max(0.0, self.seconds[index] - inner)  # calls that overlap further in add up to more than the wall
+
+    def _status(self, index: int, id: str, listening: Collection[str], answered_by: str | None) -> MemberStatus:
         if not self.calls[index]:
-            return "not-reached"
+            return "observed" if id in listening else "not-reached"
         if self.errors[index]:
             return "error"
         return "answered" if answered_by == id else "ok"

@@ -16,7 +16,7 @@ from ..protocol import DETACHED, NO_USAGE, Attempt, CallContext, CallOptions, Fi
 from ..protocol.context import AtEnd
 from .build import Listener
 from .outcome import Outcome, Status
-from .record import Clocks
+from .record import CallRecord, Clocks
 
 _log = logging.getLogger(__name__)
 
@@ -28,6 +28,10 @@ class Host:
     model: LanguageModel
     listeners: tuple[Listener, ...]
     member_ids: tuple[str, ...]
+
+    @property
+    def listening(self) -> frozenset[str]:
+        return frozenset(listener.id for listener in self.listeners)
 
 
 class Scope(CallContext):
@@ -131,9 +135,15 @@ class Scope(CallContext):
             self.host.model.model_id,
             error=self.error,
             metadata=self.metadata,
-            record=None if self.clocks is None else self.clocks.record(self.host.member_ids, answered_by),
+            record=None
+            if self.clocks is None
+            else self.clocks.record(self.host.member_ids, self.host.listening, answered_by),
             context=self,
         )
+
+    def _record(self, answered_by: str | None) -> CallRecord | None:
+        clocks, host = self.clocks, self.host
+        return None if clocks is None else clocks.record(host.member_ids, host.listening, answered_by)
 
     async def end(self, status: Status) -> None:
         """Settle, and tell everybody who listens. What they raise or how long they hang changes nothing."""

@@ -19,11 +19,13 @@ from .record import Statistics
 
 @dataclass(frozen=True)
 class Chain:
-    """What a wrapped model is made of, from the outside in; `left_out` says who does not take part, and why."""
+    """What a wrapped model is made of, from the outside in; `left_out` says who does not take part, and why;
+    `listening`, who is told outcomes."""
 
     model: LanguageModel
     placed: tuple[Placed, ...]
     left_out: tuple[tuple[str, str], ...] = ()
+    listening: frozenset[str] = frozenset()
 
     @property
     def ids(self) -> tuple[str, ...]:
@@ -123,12 +125,13 @@ def wrap_placed(
         if place.use.when is not None and (why := place.use.when.excludes(model.provider, model.model_id))
     }
     taking_part = tuple(place for place in placed if place.use.id not in excluded)
-    chain = Chain(model, taking_part, (*left_out, *excluded.items()))
     if not taking_part and provider is None and model_id is None and statistics is None:
         return model
     listeners: list[Listener] = []
     for place in taking_part:
         place.use.member.bind(BuildContext(place.use.id, surroundings or Surroundings(), listeners))
+    listening = frozenset(listener.id for listener in listeners)
+    chain = Chain(model, taking_part, (*left_out, *excluded.items()), listening)
     if statistics is not None:
         listeners.append(Listener("statistics", statistics.add))
     scoped = bool(listeners) or any(_needs_scope(place.use.member) for place in taking_part)

@@ -1,0 +1,87 @@
+"""The `neurolink-mw` command: its names and options. What each does is in the module of its name.
+
+Answers go to standard output, everything else to standard error. Exit codes: 0 ok, 2 bad input or configuration,
+3 denied, 4 provider failure, 130 interrupted.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from ..plugins import default_registry
+from . import inspect as _inspect
+from .exits import exits
+
+Config = Annotated[Path, typer.Option("--config", "-c", help="The pipeline: a TOML, YAML or JSON file.")]
+Json = Annotated[bool, typer.Option("--json", help="Print machine-readable output only.")]
+
+
+def make_app() -> typer.Typer:
+    """The command with its own subcommands and those of the plugins."""
+    app = typer.Typer(
+        no_args_is_help=True,
+        add_completion=False,
+        pretty_exceptions_enable=False,
+        help="Middleware pipelines around calls to language models.",
+    )
+
+    @app.command()
+    def demo() -> None:
+        """See a pipeline work: a recorded conversation over real HTTP, with no key and no network."""
+        from .demo import demo as run_demo
+
+        run_demo()
+
+    @app.command()
+    def run(
+        config: Config,
+        prompt: Annotated[str | None, typer.Argument(help="The prompt; - or nothing reads standard input.")] = None,
+        stream: Annotated[bool, typer.Option(help="Print the answer as it arrives.")] = True,
+        json: Json = False,
+    ) -> None:
+        """Send one prompt through a pipeline, and show what each middleware did."""
+        from .run import run as run_prompt
+
+        run_prompt(config, prompt, stream=stream, as_json=json)
+
+    @app.command()
+    def explain(config: Config, json: Json = False) -> None:
+        """Show who stands where in a pipeline, and why."""
+        _inspect.explain(config, as_json=json)
+
+    @app.command()
+    def check(config: Config, json: Json = False) -> None:
+        """Say everything that is wrong with a configuration."""
+        _inspect.check(config, as_json=json)
+
+    @app.command()
+    def plugins(json: Json = False) -> None:
+        """List the plugins that were found, and what each makes available."""
+        _inspect.plugins(as_json=json)
+
+    @app.command()
+    def schema(
+        output: Annotated[Path | None, typer.Option("--output", "-o", help="Write to a file instead.")] = None,
+    ) -> None:
+        """Print the JSON Schema of a configuration, for editors."""
+        _inspect.schema(output)
+
+    default_registry().manager.hook.register_commands(app=app)
+    return app
+
+
+def main() -> None:
+    """The entry point."""
+    try:
+        with exits():
+            app = make_app()
+    except typer.Exit as exit:  # a plugin that somebody asked for cannot be loaded
+        raise SystemExit(exit.exit_code) from None
+    app()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,87 @@
+"""`neurolink-mw demo`: a recorded conversation through a real pipeline over real HTTP, with no key and no network."""
+
+from __future__ import annotations
+
+import logging
+import sys
+
+import anyio
+
+from ..config import Pipeline
+from ..middlewares.lifecycle import Failed, Finished, Lifecycle, Started
+from ..protocol import AssistantMessage, CallOptions, Message, TextPart, user
+from ..testing import wire
+from ..testing.wire import openai
+from .exits import exits
+from .output import notes, write
+from .run import Report, ask
+
+_CONVERSATION = (
+    (
+        "What does a middleware pipeline do?",
+        "It stands around every call to a model: each member may change the request, watch the answer, or stop the "
+        "call. The model does not know, and neither does your program.",
+    ),
+    (
+        "And when the answer is streamed?",
+        "The same members see it part by part, in the same order, and reach the same verdict.",
+    ),
+)
+
+
+def demo() -> None:
+    """The command's body: a loopback server that speaks OpenAI's format, and three built-ins around the model."""
+    replies = [openai.answer(deltas=_words(text), usage=openai.usage(24, 31)) for _, text in _CONVERSATION]
+    _log_to_standard_error()
+    with exits(), wire.openai_server(replies) as server:
+        notes().print(f"a loopback server speaks the OpenAI wire format at {server.base_url}", markup=False)
+        anyio.run(_converse, server.base_url)
+        requests = len(server.journal)
+        streamed = all(exchange.json.get("stream") for exchange in server.journal)
+    notes().print(f"\nthe server saw {requests} requests, {'all' if streamed else 'not all'} of them streamed")
+
+
+async def _converse(base_url: str) -> None:
+    report = Report()
+    pipeline = Pipeline.from_config(
+        {
+            "model": {
+                "provider": "openai-compatible",
+                "model_id": "recorded",
+                "base_url": base_url,
+                "api_key": "no-key-needed",
+            },
+            "middlewares": ["logging", {"id": "default_settings", "config": {"temperature": 0.2}}],
+        },
+        members=[Lifecycle(on_start=_tell, on_finish=_tell, on_error=_tell)],
+        statistics=report,
+    )
+    notes().print(f"{pipeline.explain()}\n", markup=False)
+    history: tuple[Message, ...] = ()
+    for question, answer in _CONVERSATION:
+        write(f"\n> {question}\n")
+        history = (*history, user(question))
+        await ask(pipeline, CallOptions(history), report, stream=True, as_json=False)
+        history = (*history, AssistantMessage((TextPart(answer),)))
+
+
+def _tell(event: Started | Finished | Failed) -> None:
+    if isinstance(event, Started):
+        notes().print(f"[lifecycle] a {event.kind} call to {event.provider}:{event.model_id} begins", markup=False)
+    elif isinstance(event, Finished):
+        notes().print(f"\n[lifecycle] it ended {event.status} after {len(event.text)} characters", markup=False)
+    else:
+        notes().print(f"\n[lifecycle] it failed: {type(event.error).__name__}", markup=False)
+
+
+def _words(text: str) -> list[str]:
+    words = text.split(" ")
+    return [f"{word} " for word in words[:-1]] + [words[-1]]
+
+
+def _log_to_standard_error() -> None:
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(logging.Formatter("[%(name)s] %(message)s"))
+    logger = logging.getLogger("neurolink_mw.calls")
+    logger.addHandler(handler)
+    logger.setLevel(logging.INFO)

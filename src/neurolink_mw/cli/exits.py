@@ -1,0 +1,40 @@
+"""What the command's exit codes mean, and how an error becomes one."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import typer
+
+from ..errors import NeurolinkError, ProviderError
+from .output import print_error
+
+OK = 0
+BAD_INPUT = 2
+DENIED = 3
+PROVIDER_FAILURE = 4
+INTERRUPTED = 130
+
+
+def exit_code(error: BaseException) -> int:
+    """4 for what a provider did; 2 for everything else that this library raises on purpose."""
+    return PROVIDER_FAILURE if isinstance(error, ProviderError) else BAD_INPUT
+
+
+@contextmanager
+def exits(*, as_json: bool = False) -> Iterator[None]:
+    """Run a command's body; turn its errors into one message and the right exit code."""
+    try:
+        yield
+    except NeurolinkError as error:
+        print_error(error, as_json=as_json)
+        raise typer.Exit(exit_code(error)) from None
+    except KeyboardInterrupt:
+        raise typer.Exit(INTERRUPTED) from None
+    except BrokenPipeError:
+        # Whoever read our output has gone. Python would complain again when it flushes at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        raise typer.Exit(1) from None

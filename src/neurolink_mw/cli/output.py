@@ -1,0 +1,82 @@
+"""What the command prints: answers to standard output, everything about them to standard error."""
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+from ..errors import ProviderError
+from ..pipeline import MemberRecord, Outcome
+from ..protocol import Usage, to_json
+
+
+def notes() -> Console:
+    """Where people read what happened. Made anew each time, so that a redirected stream is honoured."""
+    return Console(file=sys.stderr, highlight=False, soft_wrap=True)
+
+
+def write(text: str) -> None:
+    """A piece of an answer, at once."""
+    sys.stdout.write(text)
+    sys.stdout.flush()
+
+
+def write_json(data: Any) -> None:
+    """One JSON document on a line of its own."""
+    write(json.dumps(data, ensure_ascii=False) + "\n")
+
+
+def print_error(error: BaseException, *, as_json: bool = False) -> None:
+    if as_json:
+        write_json({"error": to_json(error)})
+        return
+    label = "provider failed" if isinstance(error, ProviderError) else "error"
+    for line in str(error).splitlines() or [type(error).__name__]:
+        notes().print(f"{label}: {line}", markup=False)
+
+
+def print_outcome(outcome: Outcome) -> None:
+    """What each member did, from the outside in, and what the call cost."""
+    record = outcome.record
+    if record is not None:
+        table = Table(box=None, pad_edge=False, header_style="bold")
+        table.add_column("#", justify="right")
+        table.add_column("middleware")
+        table.add_column("calls", justify="right")
+        table.add_column("self time", justify="right")
+        table.add_column("outcome")
+        for number, row in enumerate((*record.members, record.model), 1):
+            table.add_row(str(number), _name(row, outcome), str(row.calls), _duration(row.self_seconds), row.status)
+        notes().print(table)
+    by = f", answered by {outcome.answered_by}" if outcome.answered_by not in ("model", None) else ""
+    notes().print(
+        f"{outcome.status} in {_duration(outcome.duration)}{by}; {outcome.attempts} "
+        f"attempt{'' if outcome.attempts == 1 else 's'}; {describe_usage(outcome.usage)}",
+        markup=False,
+    )
+
+
+def describe_usage(usage: Usage) -> str:
+    """`12 tokens in (4 from the provider's cache), 30 out`; a question mark where the provider did not say."""
+    read, written = usage.input_tokens, usage.output_tokens
+    cached = f" ({read.cache_read} from the provider's cache)" if read.cache_read else ""
+    reasoned = f" ({written.reasoning} of it reasoning)" if written.reasoning else ""
+    return f"{_count(read.total)} tokens in{cached}, {_count(written.total)} out{reasoned}"
+
+
+def _name(row: MemberRecord, outcome: Outcome) -> str:
+    return f"{outcome.provider}:{outcome.model_id}" if row.id == "model" else row.id
+
+
+def _count(number: int | None) -> str:
+    return "?" if number is None else str(number)
+
+
+def _duration(seconds: float) -> str:
+    if seconds < 0.001:
+        return f"{seconds * 1e6:.0f} µs"
+    return f"{seconds * 1e3:.1f} ms" if seconds < 1 else f"{seconds:.2f} s"
