@@ -113,6 +113,8 @@ def transport_errors(client: HttpClient | None) -> tuple[type[BaseException], ..
 
 async def close_response(response: HttpResponse) -> None:
     """Close a response at once, its socket too where the body has not been read to its end."""
+    if getattr(response, "is_closed", False):  # by the client, which saw the body's end
+        return
     with anyio.move_on_after(CLOSE_DEADLINE_S, shield=True):
         await response.aclose()
 

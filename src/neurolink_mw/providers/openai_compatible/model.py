@@ -248,6 +248,7 @@ async def _parts(response: HttpResponse, machine: ChatStream, call: _Call, close
     decoder = SseDecoder()
     chunks = response.aiter_bytes()
     last: list[StreamPart] | None = None
+    over = False
     try:
         for part in machine.start():
             yield part
@@ -281,11 +282,13 @@ async def _parts(response: HttpResponse, machine: ChatStream, call: _Call, close
         # Before the finish part, behind which many consumers do not look.
         await closer()
         await let_go(chunks, response, call.transport)
+        over = True
         for part in last:
             yield part
     finally:
-        await closer()
-        await let_go(chunks, response, call.transport)
+        if not over:
+            await closer()
+            await let_go(chunks, response, call.transport)
 
 
 async def _next_before(deadline: float, chunks: AsyncIterator[bytes]) -> bytes | None:

@@ -213,6 +213,7 @@ class ChatStream:
                 return self._malformed(parts, native)
             delta = {}
         content = delta.get("content")
+        # Nearly every event is a plain piece of text: it goes past the general reading of a delta.
         if content.__class__ is str and not (delta.get("reasoning_content") or delta.get("reasoning")):
             if content:
                 parts.append(TextDelta(self._text_id or self._open_text(parts), content))
