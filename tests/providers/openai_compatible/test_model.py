@@ -212,6 +212,15 @@ async def test_a_timeout_is_one_of_its_own(streamed: bool, http: ModuleType, end
         pytest.param(RawReply(b"<html>x", "text/html"), ProviderError, False, "text/html: <html>x", id="html"),
         pytest.param(openai.text("whole"), ProviderError, False, "sent application/json", id="a whole answer"),
         pytest.param(JsonReply({"error": {"message": "no", "code": 429}}), RateLimitError, True, "no", id="json error"),
+        pytest.param(RawReply(b"<html>x", "text/plain"), ProviderError, False, "else: <html>x", id="html as text"),
+        pytest.param(
+            RawReply(b'{"error": {"message": "no", "code": 429}}', "text/plain"),
+            *(RateLimitError, True, "no"),
+            id="json error as text",
+        ),
+        pytest.param(
+            RawReply(b"upstream is down\n\n", "text/event-stream"), ProviderError, False, "is down", id="prose"
+        ),
         pytest.param(SseReply([], done=False), StreamInterruptedError, True, "ended before", id="empty"),
         pytest.param(SseReply([]), StreamInterruptedError, True, "ended before", id="done alone"),
         pytest.param(

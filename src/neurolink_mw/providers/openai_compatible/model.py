@@ -146,11 +146,7 @@ class OpenAICompatibleModel:
         media_type = headers.get("content-type", "").partition(";")[0].strip().lower()
         if media_type == "text/html" or media_type.endswith("json"):
             body, _ = await read_body(response, call.transport, _ERROR_BODY_LIMIT)
-            native = parsed(body)
-            if error_object(native) is not None:
-                raise call.errors.of_object(native, status=status, headers=headers)
-            what = f"expected an event stream, and the server sent {media_type}"
-            raise call.errors.malformed(what, body, status=status, headers=headers)
+            raise _no_stream(call.errors, media_type, body, status, headers)
         machine = ChatStream(
             provider=self.provider,
             warnings=call.warnings,
@@ -161,7 +157,7 @@ class OpenAICompatibleModel:
             errors=call.errors,
         )
         closer = Closer(lambda: close_response(response))
-        parts = PartStream(_parts(response, machine, call, closer), close=closer)
+        parts = PartStream(_parts(response, machine, call, closer, headers), close=closer)
         return await primed(StreamResult(parts, RequestInfo(call.native), ResponseInfo(headers=headers)))
 
     def _call(self, options: CallOptions, *, stream: bool) -> _Call:
@@ -243,7 +239,9 @@ class _Call:
         return self.errors.of_response(response.status_code, _lower(response.headers), body)
 
 
-async def _parts(response: HttpResponse, machine: ChatStream, call: _Call, closer: Closer) -> AsyncIterator[StreamPart]:
+async def _parts(
+    response: HttpResponse, machine: ChatStream, call: _Call, closer: Closer, headers: Mapping[str, str]
+) -> AsyncIterator[StreamPart]:
     """The parts of a response. The one place where a stream reads, fails, is closed and is cancelled."""
     decoder = SseDecoder()
     chunks = response.aiter_bytes()
@@ -278,7 +276,10 @@ async def _parts(response: HttpResponse, machine: ChatStream, call: _Call, close
             # Closed by another task while this one was reading: what the read ended with is no news of the provider.
             raise anyio.ClosedResourceError from None
         if last is None:
-            last = machine.finish(decoder.finish())
+            unfinished = decoder.finish()
+            if decoder.stray and not machine.begun:
+                raise _no_stream(call.errors, "something else", decoder.stray, response.status_code, headers)
+            last = machine.finish(unfinished)
         # Before the finish part, behind which many consumers do not look.
         await closer()
         await let_go(chunks, response, call.transport)
@@ -295,6 +296,15 @@ async def _next_before(deadline: float, chunks: AsyncIterator[bytes]) -> bytes |
     with anyio.CancelScope(deadline=deadline):
         return await anext(chunks, None)
     return None
+
+
+def _no_stream(errors: ErrorReader, sent: str, body: bytes, status: int, headers: Mapping[str, str]) -> ProviderError:
+    """The error of a good status whose body is no event stream: the error object in it, or what it was."""
+    native = parsed(body)
+    if error_object(native) is not None:
+        return errors.of_object(native, status=status, headers=headers)
+    what = f"expected an event stream, and the server sent {sent}"
+    return errors.malformed(what, body, status=status, headers=headers)
 
 
 def _answer(body: bytes, errors: ErrorReader, status: int, headers: Mapping[str, str]) -> object:

@@ -12,6 +12,8 @@ from ...errors import ProviderError
 
 MAX_EVENT_BYTES: Final = 16 * 1024 * 1024
 
+_FIELDS = frozenset({b"", b"data", b"event", b"id", b"retry"})  # b"": a comment
+_STRAY_BYTES = 4096
 _BOM = b"\xef\xbb\xbf"
 
 
@@ -28,7 +30,9 @@ class SseDecoder:
     """`feed(bytes)` returns the events that became complete; `finish()` the data of one that never did.
 
     How the bytes are cut into chunks makes no difference to the events. `max_event_bytes` bounds the lines of a single
-    event (a server that never ends an event would fill the memory): beyond it `feed` raises ProviderError.
+    event (a server that never ends an event would fill the memory): beyond it `feed` raises ProviderError. `stray` is
+    the beginning of the first line that is no field of an event, which the standard ignores: where no event comes at
+    all, it shows what the server sent instead.
     """
 
     def __init__(self, max_event_bytes: int = MAX_EVENT_BYTES) -> None:
@@ -42,6 +46,7 @@ class SseDecoder:
         self._event = ""
         self._id = ""
         self._retry: int | None = None
+        self.stray = b""
 
     def feed(self, chunk: bytes) -> list[ServerSentEvent]:
         """The events that `chunk` completes, in order. Raises ProviderError where one is larger than the bound."""
@@ -107,6 +112,8 @@ class SseDecoder:
             self._id = value.decode("utf-8", "replace")
         elif name == b"retry" and value.isdigit():
             self._retry = int(value)
+        elif name not in _FIELDS and not self.stray:
+            self.stray = line[:_STRAY_BYTES]
 
     def _dispatch(self) -> ServerSentEvent:
         data = self._data
