@@ -37,11 +37,11 @@ class OpenAICompatibleSettings(BaseModel):
     model_config = ConfigDict(extra="forbid", hide_input_in_errors=True)
 
     base_url: str = Field(min_length=1)
-    api_key: str | None
+    api_key: str | None = Field(repr=False)
     provider: str = Field("openai-compatible", min_length=1)
-    headers: dict[str, str] = {}
-    query_params: dict[str, str] = {}
-    extra_body: dict[str, JsonValue] = {}
+    headers: dict[str, str] = Field({}, repr=False)
+    query_params: dict[str, str] = Field({}, repr=False)
+    extra_body: dict[str, JsonValue] = Field({}, repr=False)
     supports_structured_outputs: bool = False
     include_usage: bool = True
 

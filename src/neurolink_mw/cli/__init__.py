@@ -14,6 +14,7 @@ import typer
 from ..plugins import default_registry
 from . import inspect as _inspect
 from .exits import exits
+from .plugin_commands import add_plugin_commands
 
 Config = Annotated[Path, typer.Option("--config", "-c", help="The pipeline: a TOML, YAML or JSON file.")]
 Json = Annotated[bool, typer.Option("--json", help="Print machine-readable output only.")]
@@ -69,7 +70,7 @@ def make_app() -> typer.Typer:
         """Print the JSON Schema of a configuration, for editors."""
         _inspect.schema(output)
 
-    default_registry().manager.hook.register_commands(app=app)
+    add_plugin_commands(app, default_registry())
     return app
 
 

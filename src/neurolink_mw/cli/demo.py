@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import logging
+import os
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 import anyio
+import typer
 
 from ..config import Pipeline
 from ..middlewares.lifecycle import Failed, Finished, Lifecycle, Started
 from ..protocol import AssistantMessage, CallOptions, Message, TextPart, user
 from ..testing import wire
 from ..testing.wire import openai
-from .exits import exits
+from .exits import OK, exits
 from .output import notes, write
 from .run import Report, ask
 
@@ -33,15 +37,16 @@ def demo() -> None:
     """The command's body: a loopback server that speaks OpenAI's format, and three built-ins around the model."""
     replies = [openai.answer(deltas=_words(text), usage=openai.usage(24, 31)) for _, text in _CONVERSATION]
     _log_to_standard_error()
-    with exits(), wire.openai_server(replies) as server:
+    with exits(), _no_proxy(), wire.openai_server(replies) as server:
         notes().print(f"a loopback server speaks the OpenAI wire format at {server.base_url}", markup=False)
-        anyio.run(_converse, server.base_url)
+        code = anyio.run(_converse, server.base_url)
         requests = len(server.journal)
         streamed = all(exchange.json.get("stream") for exchange in server.journal)
     notes().print(f"\nthe server saw {requests} requests, {'all' if streamed else 'not all'} of them streamed")
+    raise typer.Exit(code)
 
 
-async def _converse(base_url: str) -> None:
+async def _converse(base_url: str) -> int:
     report = Report()
     pipeline = Pipeline.from_config(
         {
@@ -61,8 +66,11 @@ async def _converse(base_url: str) -> None:
     for question, answer in _CONVERSATION:
         write(f"\n> {question}\n")
         history = (*history, user(question))
-        await ask(pipeline, CallOptions(history), report, stream=True, as_json=False)
+        code = await ask(pipeline, CallOptions(history), report, stream=True, as_json=False)
+        if code != OK:
+            return code
         history = (*history, AssistantMessage((TextPart(answer),)))
+    return OK
 
 
 def _tell(event: Started | Finished | Failed) -> None:
@@ -77,6 +85,21 @@ def _tell(event: Started | Finished | Failed) -> None:
 def _words(text: str) -> list[str]:
     words = text.split(" ")
     return [f"{word} " for word in words[:-1]] + [words[-1]]
+
+
+@contextmanager
+def _no_proxy() -> Iterator[None]:
+    """A proxy of the environment cannot reach this machine's own loopback."""
+    before = {name: os.environ.get(name) for name in ("NO_PROXY", "no_proxy")}
+    os.environ |= {name: ",".join(filter(None, (value, "127.0.0.1"))) for name, value in before.items()}
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = value
 
 
 def _log_to_standard_error() -> None:

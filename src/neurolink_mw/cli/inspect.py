@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 
 import typer
-from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
 from ..config import Pipeline, json_schema
+from ..errors import ConfigError
 from ..plugins import PluginInfo, default_registry
 from .exits import BAD_INPUT, exits
-from .output import notes, write, write_json
+from .output import console, notes, write, write_json
 
 
 def explain(config: Path, *, as_json: bool) -> None:
@@ -29,13 +31,13 @@ def check(config: Path, *, as_json: bool) -> None:
     """Print everything that is wrong with a configuration."""
     with exits(as_json=as_json):
         faults = Pipeline.validate(config)
-    if as_json:
-        write_json({"ok": not faults, "faults": faults})
-    else:
-        for fault in faults:
-            notes().print(f"error: {fault}", markup=False)
-        if not faults:
-            write(f"{config}: ok\n")
+        if as_json:
+            write_json({"ok": not faults, "faults": faults})
+        else:
+            for fault in faults:
+                notes().print(f"error: {fault}", markup=False)
+            if not faults:
+                write(f"{config}: ok\n")
     if faults:
         raise typer.Exit(BAD_INPUT)
 
@@ -44,17 +46,21 @@ def plugins(*, as_json: bool) -> None:
     """Print the plugins that were found, what each makes available, and why one is not loaded."""
     with exits(as_json=as_json):
         found = default_registry().plugins
-    if as_json:
-        write_json([_plugin_json(info) for info in found])
-        return
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    for heading in ("plugin", "distribution", "status", "offers"):
-        table.add_column(heading)
-    for info in found:
-        offers = ", ".join((*info.middlewares, *(f"{name}:" for name in (*info.providers, *info.stores))))
-        where = f"{info.distribution} {info.version}" if info.distribution else "-"
-        table.add_row(info.name, where, info.status, info.error or offers or "-")
-    Console(highlight=False, soft_wrap=True).print(table)
+        if as_json:
+            write_json([_plugin_json(info) for info in found])
+            return
+        table = Table(box=None, pad_edge=False, header_style="bold")
+        for heading in ("plugin", "distribution", "status", "offers"):
+            table.add_column(heading, overflow="fold")
+        for info in found:
+            offers = ", ".join((*info.middlewares, *(f"{name}:" for name in (*info.providers, *info.stores))))
+            where = f"{info.distribution} {info.version}" if info.distribution else "-"
+            # An error is told below: it is a sentence, and no cell.
+            table.add_row(*map(escape, (info.name, where, info.status, offers or "-")))
+        console(sys.stdout).print(table)
+        for info in found:
+            if info.error:
+                write(f"{info.name}: {info.error}\n")
 
 
 def schema(output: Path | None) -> None:
@@ -63,8 +69,11 @@ def schema(output: Path | None) -> None:
         text = json.dumps(json_schema(default_registry()), indent=2) + "\n"
         if output is None:
             write(text)
-        else:
+            return
+        try:
             output.write_text(text, encoding="utf-8")
+        except OSError as error:
+            raise ConfigError(f"{output}: cannot be written: {error.strerror}") from None
 
 
 def _plugin_json(info: PluginInfo) -> dict[str, object]:

@@ -4,30 +4,47 @@ from __future__ import annotations
 
 import json
 import sys
-from typing import Any
+from typing import IO, Any
 
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
 from ..errors import ProviderError
 from ..pipeline import MemberRecord, Outcome
 from ..protocol import Usage, to_json
 
+_UNCUT = 10_000
+
 
 def notes() -> Console:
     """Where people read what happened. Made anew each time, so that a redirected stream is honoured."""
-    return Console(file=sys.stderr, highlight=False, soft_wrap=True)
+    return console(sys.stderr)
+
+
+def console(file: IO[str]) -> Console:
+    """Nothing is cut off where the output goes to a file or another program."""
+    return Console(file=file, highlight=False, soft_wrap=True, width=None if file.isatty() else _UNCUT)
 
 
 def write(text: str) -> None:
     """A piece of an answer, at once."""
-    sys.stdout.write(text)
-    sys.stdout.flush()
+    out = sys.stdout
+    try:
+        out.write(text)
+    except UnicodeEncodeError:  # a lone surrogate, or a character that this output cannot show
+        out.write(text.encode(out.encoding, "backslashreplace").decode(out.encoding))
+    out.flush()
 
 
 def write_json(data: Any) -> None:
     """One JSON document on a line of its own."""
-    write(json.dumps(data, ensure_ascii=False) + "\n")
+    text = json.dumps(data, ensure_ascii=False)
+    try:
+        text.encode(sys.stdout.encoding or "ascii")
+    except UnicodeEncodeError:
+        text = json.dumps(data)
+    write(text + "\n")
 
 
 def print_error(error: BaseException, *, as_json: bool = False) -> None:
@@ -50,7 +67,9 @@ def print_outcome(outcome: Outcome) -> None:
         table.add_column("self time", justify="right")
         table.add_column("outcome")
         for number, row in enumerate((*record.members, record.model), 1):
-            table.add_row(str(number), _name(row, outcome), str(row.calls), _duration(row.self_seconds), row.status)
+            table.add_row(
+                str(number), escape(_name(row, outcome)), str(row.calls), _duration(row.self_seconds), row.status
+            )
         notes().print(table)
     by = f", answered by {outcome.answered_by}" if outcome.answered_by not in ("model", None) else ""
     notes().print(

@@ -15,7 +15,7 @@ from ..errors import ConfigError, NeurolinkError
 from ..pipeline import Outcome, Statistics
 from ..protocol import CallOptions, ErrorPart, TextDelta, ToolCall, to_json
 from ..protocol.stream_result import as_exception
-from .exits import DENIED, OK, exit_code, exits
+from .exits import DENIED, OK, PROVIDER_FAILURE, exit_code, exits
 from .output import notes, print_error, print_outcome, write, write_json
 
 
@@ -33,7 +33,10 @@ def read_prompt(prompt: str | None) -> str:
     """The argument, or standard input where it is `-` or absent."""
     if prompt is None and sys.stdin.isatty():
         raise ConfigError("there is no prompt: give one as an argument, or on standard input")
-    text = sys.stdin.read() if prompt in (None, "-") else str(prompt)
+    try:
+        text = sys.stdin.read() if prompt in (None, "-") else str(prompt)
+    except UnicodeDecodeError:
+        raise ConfigError("standard input is not text in the terminal's encoding") from None
     if not text.strip():
         raise ConfigError("the prompt is empty")
     return text
@@ -65,6 +68,8 @@ async def ask(pipeline: Pipeline, options: CallOptions, report: Report, stream: 
             print_outcome(report.newest)
         if report.newest.status == "denied":
             code = DENIED
+        elif report.newest.status == "error" and code == OK:  # the answer says so itself, without an error part
+            code = PROVIDER_FAILURE
     return code
 
 

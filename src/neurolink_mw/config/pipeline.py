@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from contextlib import AsyncExitStack
 from os import PathLike
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
-
-import anyio
 
 from ..errors import ConfigError, NeurolinkError
 from ..pipeline import DryRun, Explanation, Middleware, Statistics, Surroundings, Totals, Use, WrappedModel, explain
@@ -19,7 +16,9 @@ from ..pipeline.wrap import wrap_placed
 from ..plugins import Registry
 from ..protocol import CallOptions, Kind, LanguageModel
 from .load import load_file
+from .opened import Opened
 from .plan import Plan, make_plan
+from .secrets import retold
 
 Source = str | PathLike[str] | Mapping[str, Any]
 
@@ -46,7 +45,7 @@ class Pipeline:
         registry: Registry | None = None,
         statistics: bool | Statistics = False,
     ) -> None:
-        self._start(make_plan([{}], members, registry=registry), members, model, _statistics(statistics))
+        self._start(make_plan(None, None, members, registry=registry), members, model, _statistics(statistics))
 
     @classmethod
     def from_config(
@@ -63,16 +62,29 @@ class Pipeline:
         overrides: a configuration laid over it. members: members given in code beside it. ConfigError or PluginError
         with one sentence for every fault, naming the file, the field and what is allowed.
         """
-        pipeline = cls.__new__(cls)
+        if source is None:
+            raise ConfigError("a configuration is the path of a file, or a mapping of options")
+        if not isinstance(source, str | PathLike):
+            return cls._from_mapping(source, overrides, members, registry, statistics)
+        path = Path(source)
+        raw = load_file(path)
         try:
-            raw = load_file(Path(source)) if isinstance(source, str | PathLike) else source
-            plan = make_plan([raw, overrides or {}], members, registry=registry)
-            pipeline._start(plan, members, None, _statistics(statistics))
+            return cls._from_mapping(raw, overrides, members, registry, statistics)
         except NeurolinkError as error:
-            if not isinstance(source, str | PathLike) or str(error).startswith(str(source)):
-                raise
-            faults = "\n".join(f"{source}: {line}" for line in str(error).splitlines())
-            raise type(error)(faults) from None
+            raise retold(error, "\n".join(f"{path}: {line}" for line in str(error).splitlines())) from None
+
+    @classmethod
+    def _from_mapping(
+        cls,
+        source: Mapping[str, Any],
+        overrides: Mapping[str, Any] | None,
+        members: Sequence[Middleware | Use],
+        registry: Registry | None,
+        statistics: bool | Statistics,
+    ) -> Self:
+        pipeline = cls.__new__(cls)
+        plan = make_plan(source, overrides, members, registry=registry)
+        pipeline._start(plan, members, None, _statistics(statistics))
         return pipeline
 
     def _start(
@@ -81,20 +93,17 @@ class Pipeline:
         members: Sequence[Middleware | Use],
         model: LanguageModel | None,
         statistics: Statistics | None,
-        *,
-        derived_from: Pipeline | None = None,
     ) -> None:
         self._plan = plan
         self._members = tuple(members)
         self._statistics = statistics
         registry = plan.registry
         self._surroundings = Surroundings(model=registry.model, store=registry.store, events=registry.emit)
-        self._exit: AsyncExitStack | None = None
-        self._bare: LanguageModel | None = model
-        if derived_from is None and model is None and plan.model is not None:
-            self._bare = _make_model(plan)
-        self._model = self.wrap(self._bare) if self._bare is not None else None
-        registry.announce(self)
+        self._opened: Opened | None = None
+        with plan.secrets.kept_out():
+            self._bare = _make_model(plan) if model is None and plan.model is not None else model
+            self._model = self.wrap(self._bare) if self._bare is not None else None
+            registry.announce(self)
 
     # -- what it is
 
@@ -155,49 +164,54 @@ class Pipeline:
         """
         if overrides or members:
             return self._derive(overrides or {}, members).wrap(model)
-        return wrap_placed(
-            model,
-            self._plan.placed,
-            left_out=self._plan.left_out,
-            statistics=self._statistics,
-            surroundings=self._surroundings,
-        )
+        with self._plan.secrets.kept_out():
+            return wrap_placed(
+                model,
+                self._plan.placed,
+                left_out=self._plan.left_out,
+                statistics=self._statistics,
+                surroundings=self._surroundings,
+            )
 
     def _derive(self, overrides: Mapping[str, Any], members: Sequence[Middleware | Use]) -> Pipeline:
-        plan = make_plan(
-            [self._plan.raw, overrides], (*self._members, *members), registry=self._plan.registry, reuse=self._plan.made
-        )
+        everybody = (*self._members, *members)
+        plan = make_plan(None, overrides, everybody, earlier=self._plan)
+        if "model" in overrides:
+            raise ConfigError("model: it is the one given to wrap(model), and cannot be named beside it")
         mine = {id(place.use.member) for place in self._plan.placed}
         for place in plan.placed:
             member = place.use.member
             if id(member) not in mine and (fills_in(member, "open") or fills_in(member, "aclose")):
                 raise ConfigError(f"{member.id} has to be opened with its pipeline: it cannot be added for one call")
         derived = Pipeline.__new__(Pipeline)
-        derived._start(plan, (*self._members, *members), None, self._statistics, derived_from=self)
+        plan.model = None
+        derived._start(plan, everybody, None, self._statistics)
         return derived
 
     async def __aenter__(self) -> Self:
         """Open the members, inner ones first; they may start background work. Closed in reverse."""
-        if self._exit is not None:
+        if self._opened is not None:
             raise RuntimeError("this pipeline is open already")
-        async with AsyncExitStack() as stack:
-            tasks = await stack.enter_async_context(anyio.create_task_group())
-            stack.callback(tasks.cancel_scope.cancel)
+        self._opened = opened = Opened()
+        try:
+            await opened.start()
             close_model = getattr(self._bare, "aclose", None)
             if close_model is not None and self._plan.model is not None:  # a model given in code is its giver's
-                stack.push_async_callback(close_model)
+                opened.add("model", close_model)
             for place in reversed(self._plan.placed):
-                stack.push_async_callback(place.use.member.aclose)
-                await place.use.member.open(tasks)
-            self._exit = stack.pop_all()
+                await place.use.member.open(opened.tasks)
+                opened.add(place.use.id, place.use.member.aclose)
+        except BaseException as error:
+            self._opened = None
+            await opened.aclose(error)
+            raise
         return self
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        stack, self._exit = self._exit, None
-        if stack is not None:
-            await stack.__aexit__(kind, error, trace)
+    ) -> bool | None:
+        opened, self._opened = self._opened, None
+        return None if opened is None else await opened.aclose(error)
 
     def __repr__(self) -> str:
         model = f"{self._bare.provider}:{self._bare.model_id}" if self._bare is not None else "no model"
@@ -215,4 +229,4 @@ def _make_model(plan: Plan) -> LanguageModel:
     try:
         return plan.registry.make_model(plan.model.provider, plan.model.model_id, **plan.model.settings)
     except NeurolinkError as error:
-        raise type(error)(plan.secrets.scrub(f"model: {error}")) from None
+        raise retold(error, f"model: {error}") from None

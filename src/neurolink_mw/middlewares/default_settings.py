@@ -12,17 +12,18 @@ from ..errors import ConfigError, ProtocolError
 from ..pipeline import Middleware, MiddlewareConfig, Stage
 from ..pipeline.middleware import Effect
 from ..protocol import CallOptions, Kind, LanguageModel, ResponseFormat, ToolChoice, ToolDefinition, from_json
+from ..protocol.values import frozen_json
 
 
 class DefaultSettingsConfig(MiddlewareConfig):
     """Defaults for call options, by their names. `tools`, `tool_choice` and `response_format` are their JSON."""
 
     max_output_tokens: int | None = Field(None, ge=1)
-    temperature: float | None = None
-    top_p: float | None = None
+    temperature: float | None = Field(None, allow_inf_nan=False)
+    top_p: float | None = Field(None, allow_inf_nan=False)
     top_k: int | None = None
-    presence_penalty: float | None = None
-    frequency_penalty: float | None = None
+    presence_penalty: float | None = Field(None, allow_inf_nan=False)
+    frequency_penalty: float | None = Field(None, allow_inf_nan=False)
     seed: int | None = None
     stop_sequences: tuple[str, ...] | None = None
     response_format: dict[str, JsonValue] | None = None
@@ -52,13 +53,18 @@ class DefaultSettings(Middleware):
 
     @cached_property
     def _defaults(self) -> dict[str, object]:
-        given = self.config.model_dump(exclude_none=True)
+        given = {name: value for name, value in self.config if value is not None}
         for name, type in _PARSED.items():
             if name in given:
                 try:
                     given[name] = from_json(type, given[name])
                 except ProtocolError as error:
-                    raise ConfigError(f"{self.id}.{name}.{error}") from None
+                    place = f"{name}.{error.path}".replace(".[", "[").rstrip(".")
+                    said = str(error).removeprefix(f"{error.path}: ")
+                    raise ConfigError(f"{self.id}.{place}: {said}") from None
+        for name in (*_MERGED, "headers"):  # every call gets the same ones: nobody may change them
+            if name in given:
+                given[name] = frozen_json(given[name])
         return given
 
     def __init__(self, config: DefaultSettingsConfig | None = None, **values: object) -> None:

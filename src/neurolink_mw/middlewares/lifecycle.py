@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import os
-from collections.abc import AsyncIterator, Callable
+import sys
+from collections.abc import AsyncIterator, Callable, Coroutine
+from contextvars import copy_context
 from dataclasses import dataclass, field
 from inspect import isawaitable
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
@@ -12,7 +15,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
 import anyio
 from pydantic import Field, ImportString
 
-from ..errors import ConfigError, ProviderError
+from ..errors import ConfigError, provider_error_for_status
 from ..pipeline import BuildContext, Middleware, MiddlewareConfig, Outcome, Stage
 from ..pipeline.middleware import Effect
 from ..protocol import (
@@ -29,7 +32,7 @@ from ..protocol import (
     TextDelta,
     Usage,
 )
-from ..protocol.late_close import current_loop, run_later
+from ..protocol.late_close import current_loop
 
 _log = logging.getLogger(__name__)
 
@@ -137,7 +140,7 @@ class Lifecycle(Middleware):
     def __init__(self, config: LifecycleConfig | None = None, **values: object) -> None:
         super().__init__(config, **values)
         self._progress: Slot[dict[int, _Progress] | None] = Slot("lifecycle", None)
-        self._told = f"_told_by_lifecycle_{id(self)}"
+        self._told: Slot[list[BaseException] | None] = Slot("failures that lifecycle told", None)
 
     def bind(self, build: BuildContext) -> None:
         # A little more than the callback's own deadline, which is the one that counts.
@@ -191,21 +194,22 @@ class Lifecycle(Middleware):
                     outcome.request_id, outcome.status, text, outcome.usage, outcome.finish_reason, outcome.duration
                 ),
             )
-        elif not self._was_told(outcome.error):
+        elif not self._was_told(outcome):
             recoverable = is_recoverable(outcome.error)
             event = Failed(outcome.request_id, outcome.error, recoverable, outcome.duration)
             await self._call(self.config.on_error, "on_error", event)
 
-    def _was_told(self, error: BaseException | None) -> bool:
-        """Whether this failure was told before; it is marked as told."""
-        told = False
-        for one in _causes(error):
-            told = told or getattr(one, self._told, False)
-            try:
-                setattr(one, self._told, True)
-            except AttributeError:  # an exception class with slots
-                continue
-        return told
+    def _was_told(self, outcome: Outcome) -> bool:
+        """Whether this request's failure was told before; it is noted as told."""
+        context = outcome.context
+        told = context.get(self._told)
+        if told is None:
+            told = []
+            context.set(self._told, told)
+        causes = _causes(outcome.error)
+        before = any(one is known for one in causes for known in told)
+        told += causes
+        return before
 
     async def _call(self, callback: Callback | None, name: str, event: object) -> None:
         if callback is None:
@@ -222,13 +226,13 @@ class Lifecycle(Middleware):
         async def run() -> None:
             try:
                 await made
-            except Exception as error:
+            except (Exception, SystemExit) as error:
                 _log.warning("lifecycle %s failed: %s", name, type(error).__name__)
             finally:
                 done.set()
 
         # A task of its own, so that even a callback that ignores its cancellation cannot delay the call.
-        run_later(current_loop(), run, deadline=None)
+        _start(run)
         if self.config.timeout:
             with anyio.move_on_after(self.config.timeout) as patience:
                 await done.wait()
@@ -236,14 +240,32 @@ class Lifecycle(Middleware):
                 _log.warning("lifecycle %s was left behind after %s s", name, self.config.timeout)
 
 
+_left_behind: set[asyncio.Task[None]] = set()  # asyncio keeps only weak references to its tasks
+
+
+def _start(fn: Callable[[], Coroutine[Any, Any, None]]) -> None:
+    """Run `fn` beside the call, with its context variables. The event loop cancels it when it ends."""
+    loop = current_loop()
+    if isinstance(loop, asyncio.AbstractEventLoop):
+        task = loop.create_task(fn())
+        _left_behind.add(task)
+        task.add_done_callback(_left_behind.discard)
+    else:
+        sys.modules["trio"].lowlevel.spawn_system_task(fn, context=copy_context())
+
+
 def is_recoverable(error: BaseException | None) -> bool:
-    """Whether the same call may work later: by what the error itself says, else by its type; never by its words."""
+    """Whether the same call may work later: by what the error itself says, else by its status or type, or by those of
+    its causes; never by its words."""
     for one in _causes(error):
-        if isinstance(one, ProviderError):
-            return one.retryable
-        flag = getattr(one, "retryable", getattr(one, "retriable", None))
-        if isinstance(flag, bool):
-            return flag
+        for name in ("retryable", "retriable"):
+            flag = getattr(one, name, None)
+            if isinstance(flag, bool):
+                return flag
+        for name in ("status", "status_code"):
+            status = getattr(one, name, None)
+            if isinstance(status, int) and 400 <= status < 600:
+                return provider_error_for_status(status)[1]
         if isinstance(one, TimeoutError | ConnectionError | anyio.BrokenResourceError):
             return True
     return False
@@ -251,7 +273,7 @@ def is_recoverable(error: BaseException | None) -> bool:
 
 def _causes(error: BaseException | None) -> list[BaseException]:
     chain: list[BaseException] = []
-    while error is not None and error not in chain:
+    while error is not None and not any(error is one for one in chain):
         chain.append(error)
         error = error.__cause__
     return chain

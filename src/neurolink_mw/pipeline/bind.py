@@ -50,6 +50,11 @@ class Layer:
         self.supported_urls = urls
 
 
+def names_of(layer: Layer) -> Layer:
+    """A layer that shows the same, and has no calls yet."""
+    return Layer(layer.provider, layer.model_id, layer.supported_urls)
+
+
 class Timed(Protocol[R]):
     """Takes the time of one call of a layer. takes_part: whether the layer's member does something in it."""
 

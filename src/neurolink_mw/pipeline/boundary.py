@@ -4,14 +4,18 @@ counts what reaches the model."""
 from __future__ import annotations
 
 import logging
+import sys
 from collections.abc import AsyncIterator, Sequence
 from typing import cast
 
 import anyio
 
+from ..errors import ConfigError
 from ..protocol import (
+    DETACHED,
     NO_USAGE,
     Attempt,
+    CallContext,
     CallOptions,
     Closer,
     ErrorPart,
@@ -25,23 +29,25 @@ from ..protocol import (
     with_context,
 )
 from ..protocol.part_stream import MapPart
-from .build import Listener, OnPart
+from ..protocol.stream_result import as_exception
+from .build import Listener
 from .outcome import Status
 from .record import Clocks
 from .scope import Host, Scope, refused_unbilled
 
 _log = logging.getLogger(__name__)
+_CLOSE_DEADLINE_S = 5.0
 
 
 class Boundary:
     """The outermost layer of a chain. Each call gets a scope, and each scope one outcome."""
 
-    def __init__(self, core: LanguageModel, listeners: Sequence[Listener], ids: Sequence[str], *, timed: bool) -> None:
-        self._host = Host(core, tuple(listeners), tuple(ids))
-        self._generate = core.do_generate
-        self._stream = core.do_stream
+    def __init__(self, host: Host, *, timed: bool) -> None:
+        self._host = host
+        self._generate = host.model.do_generate
+        self._stream = host.model.do_stream
         self._timed = timed
-        self._on_part = _each_part(listeners)
+        self._on_part = _each_part(host.listeners)
 
     async def do_generate(self, options: CallOptions) -> GenerateResult:
         scope = Scope(self._host, "generate", options)
@@ -49,6 +55,11 @@ class Boundary:
             scope.clocks = Clocks(len(self._host.member_ids))
         try:
             result = await self._generate(with_context(options, scope))
+            if result.__class__ is not GenerateResult and not isinstance(result, GenerateResult):
+                raise _no_answer(result, "do_generate", GenerateResult)
+        except GeneratorExit:  # the coroutine is thrown away
+            scope.end_without_loop("abandoned")
+            raise
         except BaseException as error:
             scope.error = error
             await scope.end(_status_of(error))
@@ -57,22 +68,31 @@ class Boundary:
         scope.finish_reason = result.finish_reason
         if self._host.listeners or scope.callbacks is not None:
             await scope.end("error" if result.finish_reason.unified == "error" else "ok")
+        else:
+            scope.done = True
         return result
 
     async def do_stream(self, options: CallOptions) -> StreamResult:
         scope = Scope(self._host, "stream", options)
         if self._timed:
             scope.clocks = Clocks(len(self._host.member_ids))
+        scope.opened = []
         try:
             result = await self._stream(with_context(options, scope))
+            if result.__class__ is not StreamResult and not isinstance(result, StreamResult):
+                raise _no_answer(result, "do_stream", StreamResult)
+        except GeneratorExit:
+            scope.end_without_loop("abandoned")
+            raise
         except BaseException as error:
             scope.error = error
-            await scope.end(_status_of(error))
+            status = _status_of(error)
+            await _close_opened(scope)
+            await scope.end(status)
             raise
-        ending = _Ending(scope, result.stream)
-        return StreamResult(
-            _ScopedStream(_bounded(ending, self._on_part), close=ending), result.request, result.response
-        )
+        scope.opened = None
+        ending = _Ending(scope, result.stream if self._on_part is None else result.stream.map(self._on_part))
+        return StreamResult(_ScopedStream(_bounded(ending), close=ending), result.request, result.response)
 
 
 class _Ending(Closer):
@@ -109,45 +129,53 @@ class _ScopedStream(PartStream):
 
     __slots__ = ()
 
-    async def __aexit__(self, kind: object, error: BaseException | None, trace: object) -> None:
-        if (
-            error is not None
-            and isinstance(error, anyio.get_cancelled_exc_class())
-            and isinstance(self._close, _Ending)
-        ):
-            self._close.scope.cancelled = True
-        await self.aclose()
+    async def aclose(self) -> None:
+        ending = cast(_Ending, self._close)
+        # Whoever closes it while an exception passes by: `async with stream`, `aclosing(stream)`, a `finally`.
+        if _is_cancellation(sys.exc_info()[1]):
+            ending.scope.cancelled = True
+        if not self._closed and self._is_being_read() and not self._can_end_a_read():
+            raise RuntimeError(
+                "this stream is being read, and its source has no close function to end the read: cancel the reader"
+            )
+        await super().aclose()
+
+    def _can_end_a_read(self) -> bool:
+        *_, source = cast(_Ending, self._close).inner._lineage()
+        return source._can_end_a_read() if isinstance(source, _ScopedStream) else source._close is not None
 
 
-async def _bounded(ending: _Ending, on_part: OnPart | None) -> AsyncIterator[StreamPart]:
+async def _bounded(ending: _Ending) -> AsyncIterator[StreamPart]:
     scope = ending.scope
-    parts = ending.inner if on_part is None else ending.inner.map(_seen_by(on_part))
-    count = 0
     try:
-        async for part in parts:
-            count += 1
+        async for part in ending.inner:
+            scope.parts += 1
             if (cls := part.__class__) is not TextDelta:
                 if cls is Finish:
                     # Before the finish is passed on, since many consumers stop reading there.
-                    scope.parts = count
                     await _finish(scope, cast(Finish, part))
-                elif isinstance(part, ErrorPart) and isinstance(part.error, BaseException):
-                    scope.error = part.error
+                elif isinstance(part, ErrorPart) and not scope.done:
+                    scope.error = as_exception(part.error)
             yield part
     except GeneratorExit:
-        scope.parts = count
         await ending()
         raise
     except BaseException as error:
-        scope.parts = count
         if ending.done:  # closed from another task: what the abort raised is the closing, not a failure
             await scope.end(ending.status_on_leaving())
+            if _is_cancellation(error):
+                raise
             raise anyio.ClosedResourceError from None
-        scope.error = error
-        await scope.end(_status_of(error))
-        await _close_after_failure(ending)
+        if not scope.done:
+            scope.error = error
+        try:
+            await scope.end(_status_of(error))
+        finally:
+            await _close_after_failure(ending)
         raise
-    scope.parts = count
+    if ending.done:  # closed from another task, and the source just ended
+        await scope.end(ending.status_on_leaving())
+        raise anyio.ClosedResourceError
     await scope.end("error")  # a stream without a finish is no whole answer
     await ending()
 
@@ -155,40 +183,62 @@ async def _bounded(ending: _Ending, on_part: OnPart | None) -> AsyncIterator[Str
 async def _finish(scope: Scope, part: Finish) -> None:
     scope.usage = part.usage
     scope.finish_reason = part.finish_reason
-    await scope.end("error" if part.finish_reason.unified == "error" else "ok")
-
-
-def _seen_by(on_part: OnPart) -> MapPart:
-    def seen(part: StreamPart) -> StreamPart:
-        on_part(part)
-        return part
-
-    return seen
+    failed = part.finish_reason.unified == "error" or scope.error is not None
+    await scope.end("error" if failed else "ok")
 
 
 async def _close_after_failure(ending: _Ending) -> None:
-    with anyio.move_on_after(5, shield=True):
-        await ending()
+    with anyio.move_on_after(_CLOSE_DEADLINE_S, shield=True):
+        try:
+            await ending()
+        except Exception as error:  # the failure that the caller gets is the first one
+            _log.warning("closing a stream that had failed failed too: %s", type(error).__name__)
+
+
+async def _close_opened(scope: Scope) -> None:
+    """A call that fails after the model opened a stream for it leaves none open."""
+    with anyio.move_on_after(_CLOSE_DEADLINE_S, shield=True):
+        for stream in scope.opened or ():
+            try:
+                await stream.aclose()
+            except Exception as error:
+                _log.warning("closing the stream of a call that failed, failed too: %s", type(error).__name__)
 
 
 def _status_of(error: BaseException) -> Status:
+    return "cancelled" if _is_cancellation(error) else "error"
+
+
+def _is_cancellation(error: BaseException | None) -> bool:
+    if error is None or isinstance(error, Exception):
+        return False
     try:
-        return "cancelled" if isinstance(error, anyio.get_cancelled_exc_class()) else "error"
+        cancelled = anyio.get_cancelled_exc_class()
     except RuntimeError:  # no event loop: a coroutine driven by hand
-        return "error"
+        return False
+    if isinstance(error, BaseExceptionGroup):
+        return error.split(cancelled)[1] is None
+    return isinstance(error, cancelled)
 
 
-def _each_part(listeners: Sequence[Listener]) -> OnPart | None:
+def _no_answer(result: object, call: str, expected: type) -> ConfigError:
+    kind = type(result).__name__
+    hint = "; is there a `return` missing?" if result is None else ""
+    return ConfigError(f"{call} of a member or model returned {kind}, not a {expected.__name__}{hint}")
+
+
+def _each_part(listeners: Sequence[Listener]) -> MapPart | None:
     watching = [(one.id, one.on_part) for one in listeners if one.on_part is not None]
     if not watching:
         return None
 
-    def tell(part: StreamPart) -> None:
+    def tell(part: StreamPart) -> StreamPart:
         for id, on_part in watching:
             try:
                 on_part(part)
             except Exception as error:
                 _log.warning("%s failed on a part: %s", id, type(error).__name__)
+        return part
 
     return tell
 
@@ -208,14 +258,17 @@ class Tap:
 
     async def do_generate(self, options: CallOptions) -> GenerateResult:
         context = options.context
-        scope = context if context.__class__ is Scope else context.scope
-        if scope is None:
-            return await self._generate(options)
-        scope.attempts += 1
+        scope: Scope | None = context if context.__class__ is Scope else context.scope  # type: ignore[assignment]
+        if scope is not None:
+            scope.attempts += 1
+            scope.answered_by = None  # whoever answered an earlier try of this call
         if not self._leaf:
             return await self._generate(options)
         attempt = Attempt("generate", self.provider, self.model_id, context.helper)
-        scope.begin(attempt)
+        if scope is not None:
+            scope.begin(attempt)
+        else:
+            _begin_outside(attempt, context)
         try:
             result = await self._generate(options)
         except BaseException as error:
@@ -227,20 +280,37 @@ class Tap:
 
     async def do_stream(self, options: CallOptions) -> StreamResult:
         context = options.context
-        scope = context if context.__class__ is Scope else context.scope
-        if scope is None:
-            return await self._stream(options)
-        scope.attempts += 1
-        if not self._leaf:
-            return await self._stream(options)
-        attempt = Attempt("stream", self.provider, self.model_id, context.helper)
-        scope.begin(attempt)
-        try:
+        scope: Scope | None = context if context.__class__ is Scope else context.scope  # type: ignore[assignment]
+        if scope is not None:
+            scope.attempts += 1
+            scope.answered_by = None
+        if self._leaf:
+            attempt = Attempt("stream", self.provider, self.model_id, context.helper)
+            if scope is not None:
+                scope.begin(attempt)
+            else:
+                _begin_outside(attempt, context)
+            try:
+                result = await self._stream(options)
+            except BaseException as error:
+                _failed(attempt, error)
+                raise
+            result = result.through(lambda parts: _accounted(parts, attempt))
+        else:
             result = await self._stream(options)
-        except BaseException as error:
-            _failed(attempt, error)
-            raise
-        return result.through(lambda parts: _accounted(parts, attempt))
+        if scope is not None and scope.opened is not None:
+            scope.opened.append(result.stream)
+        return result
+
+
+def _begin_outside(attempt: Attempt, context: CallContext) -> None:
+    """A member's own call to the model: it stands in the request's ledger, and in no scope."""
+    if context is DETACHED:
+        _log.warning(
+            "a member called the model with options of its own, which no account can show: "
+            "use options.replace(...) for the same call, options.for_helper(prompt) for one of its own"
+        )
+    context.ledger.append(attempt)
 
 
 async def _accounted(parts: PartStream, attempt: Attempt) -> AsyncIterator[StreamPart]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
+from inspect import iscoroutinefunction
 from typing import TYPE_CHECKING, TypeAlias
 
 from ..errors import ConfigError
@@ -83,4 +84,9 @@ class BuildContext:
         `on_outcome` may be async; it has `deadline` seconds, so that the caller never waits longer. `on_part` is
         sync. What either raises is logged and changes nothing for the caller.
         """
+        for name, fn in (("on_outcome", on_outcome), ("on_part", on_part)):
+            if fn is not None and not callable(fn):
+                raise ConfigError(f"{self.id}: {name} is a function, not {type(fn).__name__}")
+        if iscoroutinefunction(on_part) or iscoroutinefunction(getattr(on_part, "__call__", None)):  # noqa: B004
+            raise ConfigError(f"{self.id}: on_part is a sync function, since nothing may delay a part")
         self.listeners.append(Listener(self.id, on_outcome, on_part, deadline))

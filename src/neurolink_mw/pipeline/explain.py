@@ -5,14 +5,16 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
+from typing import NoReturn
 
 from ..errors import ConfigError
-from ..protocol import CallOptions, Kind, LanguageModel
-from .bind import awaiting
+from ..protocol import DETACHED, CallOptions, Kind, LanguageModel, with_context
+from .bind import awaiting, not_options
 from .conditions import When
 from .middleware import HOOKS, Stage, overrides
 from .order import Placed
-from .wrap import Chain, WrappedModel
+from .scope import Host, Scope
+from .wrap import WrappedModel
 
 
 @dataclass(frozen=True)
@@ -96,7 +98,7 @@ class DryRun:
 
 def explain(model: LanguageModel) -> Explanation:
     """The chain of a wrapped model, chains further in included. A bare model has no members."""
-    chains = list(_chains(model))
+    chains = [wrapped.chain for wrapped in _wrapped(model)]
     innermost = chains[-1].model if chains else model
     return Explanation(
         f"{innermost.provider}:{innermost.model_id}",
@@ -113,11 +115,14 @@ def explain_placed(placed: Sequence[Placed], left_out: Sequence[tuple[str, str]]
 async def dry_run(model: LanguageModel, options: CallOptions, kind: Kind = "generate") -> DryRun:
     """Run a request through the `transform_params` of each member, outermost first, and ask no model.
 
-    What a member changes while it wraps the call cannot be seen this way, nor what one would answer by itself.
+    What a member changes while it wraps the call cannot be seen this way, nor what one would answer by itself. A
+    member that asks the model in its `transform_params` gets a ConfigError.
     """
     changes = []
-    for chain in _chains(model):
-        for place in chain.placed:
+    scope = Scope(Host(model, (), ()), kind, with_context(options, DETACHED))  # a call that never ends
+    given, options = options.context, with_context(options, scope)
+    for wrapped in _wrapped(model):
+        for index, place in enumerate(wrapped.chain.placed):
             member, when = place.use.member, place.use.when
             if when is not None and not when.matches(options):
                 changes.append(Change(member.id, False, ()))
@@ -125,18 +130,23 @@ async def dry_run(model: LanguageModel, options: CallOptions, kind: Kind = "gene
             before = options
             if overrides(member, "transform_params"):
                 transform = awaiting(member.transform_params, f"{member.id}.transform_params")
-                options = await transform(options, kind, chain.model)
-                if not isinstance(options, CallOptions):
-                    raise ConfigError(
-                        f"{member.id}.transform_params returns the options to go on with, not {type(options).__name__}"
-                    )
+                inner = wrapped.seen_by(index)
+                inner.do_generate = inner.do_stream = _ask_nobody
+                options = await transform(options, kind, inner)
+                if options.__class__ is not CallOptions:
+                    raise not_options(member.id, options)
+                options = with_context(options, scope)
             changes.append(Change(member.id, True, _changed(before, options)))
-    return DryRun(options, tuple(changes))
+    return DryRun(with_context(options, given), tuple(changes))
 
 
-def _chains(model: LanguageModel) -> Iterator[Chain]:
+async def _ask_nobody(options: CallOptions) -> NoReturn:
+    raise ConfigError("a dry run asks no model: what this member does depends on an answer")
+
+
+def _wrapped(model: LanguageModel) -> Iterator[WrappedModel]:
     while isinstance(model, WrappedModel):
-        yield model.chain
+        yield model
         model = model.chain.model
 
 

@@ -36,12 +36,15 @@ def arrange(uses: Sequence[Use], *, known: Collection[str] = ()) -> list[Placed]
     base = sorted(uses, key=lambda use: -use.stage)
     placed: list[Placed] = []
     left = list(base)
+    waited_for: dict[str, set[str]] = {}
     while left:
-        free = next((use for use in left if not outside_of[use.id] & {other.id for other in left}), None)
+        ids = {use.id for use in left}
+        free = next((use for use in left if not outside_of[use.id] & ids), None)
         if free is None:
             raise ConfigError(f"these members cannot all stand as asked: {_cycle(outside_of, left)}")
-        moved_past = [use.id for use in left[: left.index(free)]]
-        placed.append(Placed(free, _why(free, moved_past)))
+        for use in left[: left.index(free)]:
+            waited_for.setdefault(use.id, set()).update(outside_of[use.id] & ids)
+        placed.append(Placed(free, _why(free, waited_for.get(free.id, set()))))
         left.remove(free)
     return placed
 
@@ -63,11 +66,11 @@ def _edges(uses: Sequence[Use], present: set[str], known: Collection[str]) -> di
     return outside_of
 
 
-def _why(use: Use, moved_past: list[str]) -> str:
+def _why(use: Use, waited_for: Collection[str]) -> str:
     where = f"priority {use.priority}" if use.priority is not None else f"stage {use.stage}"
-    if not moved_past:
+    if not waited_for:
         return where
-    return f"{where}, moved outside of {', '.join(moved_past)}, which must stand further in"
+    return f"{where}, moved inside of {', '.join(sorted(waited_for))}, which must stand further out"
 
 
 def _cycle(outside_of: dict[str, set[str]], left: Sequence[Use]) -> str:

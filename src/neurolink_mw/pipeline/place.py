@@ -12,6 +12,9 @@ from ..errors import ConfigError
 from .conditions import When
 from .middleware import Middleware
 
+MODEL = "model"
+"""What outcomes and records call the model itself; no member may be called so."""
+
 
 @dataclass(frozen=True)
 class Use:
@@ -30,8 +33,14 @@ class Use:
     def __post_init__(self) -> None:
         check_member(self.member)
         for name in ("before", "after"):
-            if isinstance(getattr(self, name), str):
-                raise ConfigError(f"Use({self.member.id}, {name}=...) takes a list of ids, not one string")
+            ids = getattr(self, name)
+            if isinstance(ids, str) or not all(isinstance(id, str) for id in ids):
+                given = "one string" if isinstance(ids, str) else "objects"
+                raise ConfigError(f"Use({self.id}, {name}=...) takes a list of ids, not {given}")
+        if self.when is not None and not isinstance(self.when, When):
+            raise ConfigError(f"Use({self.id}, when=...) takes a When(...), not {type(self.when).__name__}")
+        if self.priority is not None and (isinstance(self.priority, bool) or not isinstance(self.priority, int)):
+            raise ConfigError(f"Use({self.id}, priority=...) takes a whole number, not {type(self.priority).__name__}")
 
     @property
     def id(self) -> str:
@@ -61,3 +70,7 @@ def check_member(member: object) -> None:
         raise ConfigError(f"{member.__name__} is a class: give an instance, {member.__name__}()")
     if not isinstance(member, Middleware):
         raise ConfigError(f"a member of a chain is a Middleware or Use(middleware), not {type(member).__name__}")
+    if not isinstance(member.id, str) or not member.id:
+        raise ConfigError(f"{type(member).__name__}.id is a non-empty text, not {member.id!r}")
+    if member.id == MODEL:
+        raise ConfigError(f"{type(member).__name__} cannot have the id {MODEL!r}: in outcomes it stands for the model")

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from ..protocol import Value, value
+from .place import MODEL
 
 if TYPE_CHECKING:
     from .outcome import Outcome
@@ -51,28 +52,23 @@ class Clocks:
 
     def record(self, ids: Sequence[str], listening: Collection[str], answered_by: str | None) -> CallRecord:
         """Inclusive times become own times: each layer's less that of the next layer further in."""
-        rows = [
-            MemberRecord(
-                id, self.calls[index], self._own_seconds(index), self._status(index, id, listening, answered_by)
-            )
-            for index, id in enumerate(ids)
-        ]
-        last = len(ids)
-        return CallRecord(
-            tuple(rows), MemberRecord("model", self.calls[last], self.seconds[last], self._status(last, "", (), None))
-        )
-
-    def _own_seconds(self, index: int) -> float:
-        # A layer that only passes calls on has no clock; the next one further in that ran holds the time within.
-        inner = next((self.seconds[i] for i in range(index + 1, len(self.seconds)) if self.calls[i]), 0.0)
-        return max(0.0, self.seconds[index] - inner)  # calls that overlap further in add up to more than the wall
+        rows: list[MemberRecord] = []
+        inner = 0.0
+        for index in range(len(ids), -1, -1):
+            id = ids[index] if index < len(ids) else MODEL
+            spent = self.seconds[index] or inner  # a member without hooks has no clock: it passes all on
+            own = max(0.0, spent - inner)  # calls that overlap further in add up to more than the wall
+            rows.append(MemberRecord(id, self.calls[index], own, self._status(index, id, listening, answered_by)))
+            inner = spent
+        model, *members = rows
+        return CallRecord(tuple(reversed(members)), model)
 
     def _status(self, index: int, id: str, listening: Collection[str], answered_by: str | None) -> MemberStatus:
         if not self.calls[index]:
             return "observed" if id in listening else "not-reached"
         if self.errors[index]:
             return "error"
-        return "answered" if answered_by == id else "ok"
+        return "answered" if answered_by == id != MODEL else "ok"
 
 
 @dataclass

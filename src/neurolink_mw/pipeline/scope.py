@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from inspect import isawaitable, iscoroutine
 from time import perf_counter
@@ -11,11 +11,23 @@ from typing import cast
 
 import anyio
 
-from ..errors import ProviderError
-from ..protocol import DETACHED, NO_USAGE, Attempt, CallContext, CallOptions, FinishReason, Kind, LanguageModel, Usage
+from ..errors import ConfigError, ProviderError
+from ..protocol import (
+    DETACHED,
+    NO_USAGE,
+    Attempt,
+    CallContext,
+    CallOptions,
+    FinishReason,
+    Kind,
+    LanguageModel,
+    PartStream,
+    Usage,
+)
 from ..protocol.context import AtEnd
 from .build import Listener
 from .outcome import Outcome, Status
+from .place import MODEL
 from .record import CallRecord, Clocks
 
 _log = logging.getLogger(__name__)
@@ -28,22 +40,21 @@ class Host:
     model: LanguageModel
     listeners: tuple[Listener, ...]
     member_ids: tuple[str, ...]
-
-    @property
-    def listening(self) -> frozenset[str]:
-        return frozenset(listener.id for listener in self.listeners)
+    listening: frozenset[str] = frozenset()
 
 
 class Scope(CallContext):
     """What is known about a call while it runs. `settle` makes its outcome, the first time only.
 
     It is itself the context of the call: one object less for every call. `calls` are the model calls in it; the
-    outermost scope reads them off the request's ledger, which also holds helper calls.
+    outermost scope reads them off the request's ledger, which also holds helper calls. `opened`: the streams that the
+    model opened, until one of them has become the answer. What may refer back to the scope (an error's traceback, a
+    callback, a stream) is let go with the outcome, so that a call leaves nothing to the garbage collector.
     """
 
     __slots__ = (
         *("answered_by", "attempts", "callbacks", "calls", "cancelled", "clocks", "done", "error", "finish_reason"),
-        *("host", "kind", "metadata", "parent", "parts", "started", "usage"),
+        *("host", "kind", "metadata", "opened", "parent", "parts", "started", "usage"),
     )
 
     def __init__(self, host: Host, kind: Kind, options: CallOptions) -> None:
@@ -76,6 +87,7 @@ class Scope(CallContext):
         self.error: BaseException | None = None
         self.callbacks: list[AtEnd] | None = None
         self.clocks: Clocks | None = None
+        self.opened: list[PartStream] | None = None
         self.started = perf_counter()
 
     @property
@@ -83,10 +95,12 @@ class Scope(CallContext):
         return self
 
     def at_end(self, fn: AtEnd) -> None:
-        """Call `fn(outcome)` when the outermost scope of this request ends."""
+        """Call `fn(outcome)` when the outermost scope of this request ends. ConfigError if it has ended."""
         root = self
         while root.parent is not None:
             root = root.parent
+        if root.done:
+            raise ConfigError("context.at_end came too late: this call has had its outcome")
         if root.callbacks is None:
             root.callbacks = []
         root.callbacks.append(fn)
@@ -100,6 +114,13 @@ class Scope(CallContext):
         scope: Scope | None = self
         while scope is not None and scope.calls is not None:
             scope.calls.append(attempt)
+            scope = scope.parent
+
+    def answer(self, id: str) -> None:
+        """A member answers instead of the model, of this scope and of those around it."""
+        scope: Scope | None = self
+        while scope is not None:
+            scope.answered_by = id
             scope = scope.parent
 
     def model_calls(self) -> Sequence[Attempt]:
@@ -119,7 +140,8 @@ class Scope(CallContext):
         calls = self.model_calls()
         answered_by = self.answered_by
         if answered_by is None and status == "ok" and calls:
-            answered_by = "model"
+            answered_by = MODEL
+        error, self.error, self.opened = self.error, None, None
         return Outcome(
             self.kind,
             status,
@@ -133,11 +155,9 @@ class Scope(CallContext):
             duration,
             self.host.model.provider,
             self.host.model.model_id,
-            error=self.error,
+            error=error,
             metadata=self.metadata,
-            record=None
-            if self.clocks is None
-            else self.clocks.record(self.host.member_ids, self.host.listening, answered_by),
+            record=self._record(answered_by),
             context=self,
         )
 
@@ -149,38 +169,50 @@ class Scope(CallContext):
         """Settle, and tell everybody who listens. What they raise or how long they hang changes nothing."""
         if not self.host.listeners and self.callbacks is None:
             self.done = True
+            self.error = self.opened = None
             return
         outcome = self.settle(status)
-        if outcome is None:
-            return
-        for listener in self._told():
+        if outcome is not None:
+            await self._tell(outcome, self._listening())
+
+    async def _tell(self, outcome: Outcome, listening: Iterator[Listener]) -> None:
+        for listener in listening:
             try:
                 told = listener.on_outcome(outcome) if listener.on_outcome is not None else None
-                if isawaitable(told):
+                if told is not None and isawaitable(told):
                     with anyio.move_on_after(listener.deadline, shield=True) as patience:
                         await told
                     if patience.cancelled_caught:
                         _log.warning("%s was not done with an outcome after %s s", listener.id, listener.deadline)
             except Exception as error:
                 _log.warning("%s failed on an outcome: %s", listener.id, type(error).__name__)
+            except GeneratorExit:
+                self._tell_without_loop(outcome, listening)
+                raise
+            except BaseException:  # asyncio's `task.cancel()` goes through shields; the others are told all the same
+                await self._tell(outcome, listening)
+                raise
 
     def end_without_loop(self, status: Status) -> None:
         """Settle where nothing can be awaited any more: sync listeners are told, async ones are not."""
         outcome = self.settle(status)
-        if outcome is None:
-            return
-        for listener in self._told():
+        if outcome is not None:
+            self._tell_without_loop(outcome, self._listening())
+
+    def _tell_without_loop(self, outcome: Outcome, listening: Iterator[Listener]) -> None:
+        for listener in listening:
             try:
                 told = listener.on_outcome(outcome) if listener.on_outcome is not None else None
                 if iscoroutine(told):
                     told.close()
-                    _log.warning("%s is async and was not told an outcome: its event loop has ended", listener.id)
+                    _log.warning("%s is async and was not told an outcome: nothing can be awaited now", listener.id)
             except Exception as error:
                 _log.warning("%s failed on an outcome: %s", listener.id, type(error).__name__)
 
-    def _told(self) -> list[Listener]:
+    def _listening(self) -> Iterator[Listener]:
         """Who is told, from the inside out; what hooks registered comes last."""
-        return [*reversed(self.host.listeners), *(Listener("at_end", fn) for fn in self.callbacks or ())]
+        callbacks, self.callbacks = self.callbacks or (), None
+        return iter([*reversed(self.host.listeners), *(Listener("at_end", fn) for fn in callbacks)])
 
 
 _UNKNOWN = Usage()

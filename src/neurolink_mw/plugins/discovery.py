@@ -1,4 +1,4 @@
-"""Finding and loading plugins: entry points of installed distributions, and those that code or a configuration names.
+"""Finding plugins: entry points of installed distributions, and those that code or a configuration names.
 
 A plugin that cannot be loaded is fatal where somebody asked for it (in code, in a configuration, in the allow-list),
 and else listed with its fault and warned about once.
@@ -14,11 +14,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from importlib.metadata import EntryPoint, entry_points
-from typing import Any
 
-from ..errors import NeurolinkError, PluginError
-from .hookspecs import API_VERSION, PROJECT
-from .registry import Offer, PluginInfo, Registry
+from ..errors import PluginError
+from .hookspecs import PROJECT
+from .loading import load
+from .registry import PluginInfo, Registry
 
 ALLOW_VARIABLE = "NEUROLINK_MW_PLUGINS"
 """Distributions whose plugins may be loaded, separated by commas. The library's own are never hidden."""
@@ -53,12 +53,18 @@ def load_plugins(
         _refuse_absent(allowed, points)
     for point in sorted(points, key=lambda one: (not _is_own(one), one.name)):
         _load_entry_point(registry, point, allowed, disabled)
-    for plugin in plugins:
-        name = plugin if isinstance(plugin, str) else _name_of(plugin)
-        info = PluginInfo(name)
-        registry.plugins.append(_load(registry, _import(plugin) if isinstance(plugin, str) else plugin, info))
-    registry.resolve_observers()
+    _load_given(registry, plugins)
     return registry
+
+
+def with_plugins(registry: Registry, plugins: Sequence[object]) -> Registry:
+    """A registry with more plugins; the one given stays as it is. Those that it has already are left out."""
+    missing = [plugin for plugin in plugins if not (isinstance(plugin, str) and registry.has_plugin(plugin))]
+    if not missing:
+        return registry
+    extended = registry.copy()
+    _load_given(extended, missing)
+    return extended
 
 
 def default_registry() -> Registry:
@@ -69,6 +75,16 @@ def default_registry() -> Registry:
 @lru_cache(maxsize=8)
 def _cached_registry(allowed: str | None, disabled: str | None) -> Registry:
     return load_plugins()
+
+
+def _load_given(registry: Registry, plugins: Sequence[object]) -> None:
+    for plugin in plugins:
+        made = _import(plugin) if isinstance(plugin, str) else plugin
+        if any(made is one for one in registry.manager.get_plugins()):
+            continue  # installed and named as well: it is the same plugin
+        name = plugin if isinstance(plugin, str) else _name_of(plugin)
+        registry.plugins.append(load(registry, made, PluginInfo(name)))
+    registry.resolve_observers()
 
 
 def _load_entry_point(registry: Registry, point: EntryPoint, allowed: set[str] | None, disabled: set[str]) -> None:
@@ -82,7 +98,7 @@ def _load_entry_point(registry: Registry, point: EntryPoint, allowed: set[str] |
         registry.plugins.append(replace(info, disabled=True))
         return
     try:
-        registry.plugins.append(_load(registry, _load_point(point), info))
+        registry.plugins.append(load(registry, _load_point(point), info))
     except PluginError as error:
         if asked_for or _is_own(point):
             raise
@@ -95,8 +111,8 @@ def _load_entry_point(registry: Registry, point: EntryPoint, allowed: set[str] |
 def _load_point(point: EntryPoint) -> object:
     try:
         loaded: object = point.load()
-    except Exception as error:
-        raise PluginError(f"plugin {point.name!r} cannot be imported: {type(error).__name__}: {error}") from error
+    except (Exception, SystemExit) as error:
+        raise _not_importable(point.name, error) from error
     return loaded
 
 
@@ -106,58 +122,14 @@ def _import(name: str) -> object:
         found: object = importlib.import_module(module)
         for step in attribute.split(".") if attribute else ():
             found = getattr(found, step)
-    except Exception as error:
-        raise PluginError(f"plugin {name!r} cannot be imported: {type(error).__name__}: {error}") from error
+    except (Exception, SystemExit) as error:
+        raise _not_importable(name, error) from error
     return found
 
 
-def _load(registry: Registry, plugin: object, info: PluginInfo) -> PluginInfo:
-    """Register a plugin with all it offers, or leave the registry as it was."""
-    name = info.name
-    if isinstance(plugin, type):
-        raise PluginError(f"plugin {name!r} is the class {plugin.__name__}: give an instance, {plugin.__name__}()")
-    required = getattr(plugin, "requires_api", API_VERSION)
-    if required != API_VERSION:
-        raise PluginError(f"plugin {name!r} requires version {required!r} of the plugin API, and this is {API_VERSION}")
-    manager = registry.manager
-    try:
-        manager.register(plugin, name)
-    except Exception as error:  # pluggy's own validation, or a name that is taken
-        raise PluginError(f"plugin {name!r} cannot be registered: {_first_line(error)}") from error
-    try:
-        _refuse_unknown_hooks(manager, plugin, name)
-        offer = Offer(name)
-        for hook, add in (
-            ("register_middlewares", offer.add_middleware),
-            ("register_providers", offer.add_provider),
-            ("register_stores", offer.add_store),
-        ):
-            _call_only(manager, hook, plugin, register=add)
-        registry.accept(offer)
-    except NeurolinkError as error:
-        manager.unregister(plugin)
-        raise PluginError(str(error)) from error
-    except Exception as error:
-        manager.unregister(plugin)
-        raise PluginError(f"plugin {name!r} failed while it registered: {type(error).__name__}: {error}") from error
-    return replace(
-        info, middlewares=tuple(offer.middlewares), providers=tuple(offer.providers), stores=tuple(offer.stores)
-    )
-
-
-def _call_only(manager: Any, hook: str, plugin: object, **arguments: object) -> None:
-    others = [other for other in manager.get_plugins() if other is not plugin]
-    manager.subset_hook_caller(hook, others)(**arguments)
-
-
-def _refuse_unknown_hooks(manager: Any, plugin: object, name: str) -> None:
-    known = {hook for hook in dir(manager.hook) if not hook.startswith("_")}
-    for attribute in dir(plugin):
-        if manager.parse_hookimpl_opts(plugin, attribute) is not None:
-            hook = getattr(manager.hook, attribute, None)
-            if hook is None or hook.spec is None:
-                specified = sorted(one for one in known if getattr(manager.hook, one).spec is not None)
-                raise PluginError(f"plugin {name!r} has the hook {attribute!r}, and there are {', '.join(specified)}")
+def _not_importable(name: str, error: BaseException) -> PluginError:
+    said = " ".join(str(error).split())  # a sentence, whatever the plugin wrote
+    return PluginError(f"plugin {name!r} cannot be imported: {type(error).__name__}{f': {said}' if said else ''}")
 
 
 def _refuse_absent(allowed: set[str], points: Sequence[EntryPoint]) -> None:
@@ -178,7 +150,8 @@ def _canonical(name: str) -> str:
 
 
 def _distribution(point: EntryPoint) -> str | None:
-    return _canonical(point.dist.name) if point.dist else None
+    name: str | None = point.dist.name if point.dist else None  # None too where its metadata are broken
+    return _canonical(name) if name else None
 
 
 def _is_own(point: EntryPoint) -> bool:
@@ -188,8 +161,3 @@ def _is_own(point: EntryPoint) -> bool:
 def _name_of(plugin: object) -> str:
     named = getattr(plugin, "__name__", None)
     return named if isinstance(named, str) else type(plugin).__name__
-
-
-def _first_line(error: Exception) -> str:
-    text = str(error).strip() or type(error).__name__
-    return text.splitlines()[0]

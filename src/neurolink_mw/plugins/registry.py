@@ -6,7 +6,7 @@ import importlib
 import logging
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Generic, TypeVar
+from typing import Generic, TypeAlias, TypeVar
 
 import pluggy
 
@@ -17,6 +17,8 @@ from ..protocol import DecisionModel, LanguageModel
 from .hookspecs import PROJECT, Hooks, ModelFactory, StoreFactory
 
 T = TypeVar("T")
+Observer: TypeAlias = tuple[str, Callable[..., object], bool]
+"""A plugin's name, its `on_event`, and whether that takes the event."""
 _log = logging.getLogger(__name__)
 
 
@@ -27,10 +29,10 @@ class Deferred:
     id: str
     target: str
 
-    def load(self) -> type[Middleware]:
+    def load(self) -> object:
         module, _, name = self.target.partition(":")
-        cls: type[Middleware] = getattr(importlib.import_module(module), name)
-        return cls
+        loaded: object = getattr(importlib.import_module(module), name)
+        return loaded
 
 
 @dataclass(frozen=True)
@@ -101,7 +103,23 @@ class Registry:
         self._middlewares: dict[str, Registered[type[Middleware] | Deferred]] = {}
         self._providers: dict[str, Registered[ModelFactory]] = {}
         self._stores: dict[str, Registered[StoreFactory]] = {}
-        self._observers: tuple[tuple[str, Callable[..., object]], ...] = ()
+        self._observers: tuple[Observer, ...] = ()
+
+    def copy(self) -> Registry:
+        """A registry with the same plugins, to which more can be added."""
+        copy = Registry()
+        for name, plugin in self.manager.list_name_plugin():
+            copy.manager.register(plugin, name)
+        copy.plugins = list(self.plugins)
+        copy._middlewares = dict(self._middlewares)
+        copy._providers = dict(self._providers)
+        copy._stores = dict(self._stores)
+        copy.resolve_observers()
+        return copy
+
+    def has_plugin(self, name: str) -> bool:
+        """Whether a plugin was loaded under this name."""
+        return self.manager.has_plugin(name)
 
     def accept(self, offer: Offer) -> None:
         """Take over what a plugin registered. PluginError where another one has the name already."""
@@ -115,7 +133,7 @@ class Registry:
     def resolve_observers(self) -> None:
         """Collect who listens to events, once: telling an event is then a plain loop and never goes through pluggy."""
         impls = self.manager.hook.on_event.get_hookimpls()
-        self._observers = tuple((impl.plugin_name, impl.function) for impl in reversed(impls))
+        self._observers = tuple((impl.plugin_name, impl.function, bool(impl.argnames)) for impl in reversed(impls))
 
     @property
     def middleware_ids(self) -> tuple[str, ...]:
@@ -128,7 +146,7 @@ class Registry:
     def middleware(self, id: str) -> type[Middleware]:
         """The class of a middleware, imported now if it was not yet."""
         found = self._find("middleware", self._middlewares, id)
-        cls = found.value.load() if isinstance(found.value, Deferred) else found.value
+        cls = _imported(found.value, found.plugin) if isinstance(found.value, Deferred) else found.value
         if cls.id != id:
             raise PluginError(f"plugin {found.plugin!r} registered {cls.__name__} as {id!r}, and its id is {cls.id!r}")
         return cls
@@ -141,14 +159,20 @@ class Registry:
             raise ConfigError(f"a model is named provider:model-id, not {name!r} (providers: {known})")
         return self.make_model(provider, model_id, **config)
 
+    def provider(self, name: str) -> ModelFactory:
+        """What makes the models of a provider."""
+        return self._find("provider", self._providers, name).value
+
     def make_model(self, provider: str, model_id: str, **config: object) -> LanguageModel:
-        found = self._find("provider", self._providers, provider)
+        """The model of a provider. ConfigError where the provider is unknown, or does not take this configuration."""
+        factory = self.provider(provider)
         try:
-            model = found.value(model_id, **config)
+            model = factory(model_id, **config)
         except NeurolinkError:
             raise
         except TypeError as error:
-            raise ConfigError(f"the provider {provider!r} does not take this configuration: {error}") from None
+            said = without_texts(str(error), config)
+            raise ConfigError(f"the provider {provider!r} does not take this configuration: {said}") from None
         except Exception as error:  # a plugin's own code: its message might quote a secret of the configuration
             raise PluginError(f"the provider {provider!r} failed with {type(error).__name__}") from None
         if isinstance(model, DecisionModel) and not isinstance(model, LanguageModel):
@@ -166,9 +190,9 @@ class Registry:
 
     def emit(self, event: object) -> None:
         """Tell an event to the plugins that listen."""
-        for name, observe in self._observers:
+        for name, observe, wants_event in self._observers:
             try:
-                observe(event)
+                observe(event) if wants_event else observe()
             except Exception as error:
                 _log.warning("plugin %s failed on an event: %s", name, type(error).__name__)
 
@@ -192,6 +216,28 @@ class Registry:
             hint = f"; these plugins could not be loaded: {', '.join(failed)}" if failed else ""
             raise ConfigError(f"there is no {kind} {name!r}{did_you_mean(name, sorted(known))}{hint}")
         return found
+
+
+def _imported(deferred: Deferred, plugin: str) -> type[Middleware]:
+    try:
+        cls = deferred.load()
+    except Exception as error:
+        raise PluginError(
+            f"plugin {plugin!r}: the middleware {deferred.id!r} cannot be imported: {type(error).__name__}: {error}"
+        ) from error
+    if not (isinstance(cls, type) and issubclass(cls, Middleware)):
+        raise PluginError(f"plugin {plugin!r} registered {deferred.target}, which is no subclass of Middleware")
+    return cls
+
+
+def without_texts(message: str, given: object) -> str:
+    """A message in which no text of what was given stands: it might be a secret."""
+    if isinstance(given, str):
+        return message.replace(given, "...") if len(given) > 2 else message
+    items = given.values() if isinstance(given, Mapping) else given if isinstance(given, list | tuple) else ()
+    for item in items:
+        message = without_texts(message, item)
+    return message
 
 
 def _refuse_taken(kind: str, taken: Mapping[str, Registered[T]], offered: Iterable[str], plugin: str) -> None:

@@ -44,7 +44,7 @@ class GrammarChecker:
         if cls not in _KINDS:
             self._fault(f"a {cls.__name__} is no part of a stream")
         if self._finished:
-            self._fault(f"a {part.type} part after finish: finish is last")
+            self._fault(f"{part.type} after finish: finish is last")
         if (cls is StreamStart) != (self._index == 0):
             self._fault(
                 "a second stream-start"
@@ -78,13 +78,13 @@ class GrammarChecker:
         if id in self._seen:
             self._fault(f"a second block with the id {id!r}: ids are unique within a stream")
         if kind == "tool_input" and id in self._calls:
-            self._fault(f"a {type} for {id!r} after its tool-call")
+            self._fault(f"{type} for {id!r} after its tool-call")
         self._seen.add(id)
         self._open[id] = kind
 
     def _needs_open(self, kind: str, type: str, id: str) -> None:
         if self._open.get(id) != kind:
-            self._fault(f"a {type} for {id!r}, and no {kind} block of that id is open")
+            self._fault(f"{type} for {id!r}, and no {kind} block of that id is open")
 
     def _tool_call(self, call: ToolCall) -> None:
         id = call.tool_call_id

@@ -48,7 +48,9 @@ def run_later(loop: Loop | None, fn: Callable[[], Awaitable[None]], *, deadline:
         try:
             with anyio.move_on_after(deadline, shield=True):
                 await fn()
-        except Exception as error:
+        except BaseException as error:
+            if isinstance(error, KeyboardInterrupt | SystemExit | anyio.get_cancelled_exc_class()):
+                raise
             # Nobody is left to raise to, and an exception in a trio system task would end the whole run.
             _log.warning("work left to the event loop failed: %s", type(error).__name__)
 

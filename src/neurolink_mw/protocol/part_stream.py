@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import warnings
 import weakref
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Coroutine, Iterable, Sequence
+from contextlib import suppress
 from inspect import isasyncgen
-from types import TracebackType
-from typing import Any, Self, TypeAlias
+from types import AsyncGeneratorType, TracebackType
+from typing import Any, Self, TypeAlias, cast
 
 import anyio
 
@@ -24,6 +25,7 @@ from .values import Value
 Close: TypeAlias = Callable[[], Awaitable[None]]
 MapPart: TypeAlias = Callable[[StreamPart], StreamPart | None]
 ExpandPart: TypeAlias = Callable[[StreamPart], "StreamPart | Iterable[StreamPart] | None"]
+_Generator: TypeAlias = AsyncGeneratorType[StreamPart, None]
 Through: TypeAlias = Callable[["PartStream"], AsyncIterator[StreamPart]]
 
 # A close that hangs must not hang the caller who is already leaving; what it frees is freed when the process ends.
@@ -52,8 +54,13 @@ class Closer:
 class PartStream:
     """An async iterator of parts with `aclose()`; also an async context manager.
 
-    `source`: an async iterator. `close`: frees what the source holds and makes a waiting read end; it runs once, also
-    when nothing was ever read. A stream has one reader. `async for` iterates the source directly, at no cost.
+    `source`: an async iterator. `close`: frees what the source holds and makes a waiting read end. It runs once: when
+    the source ends or fails, when the stream is closed, or when it is dropped, also if nothing was ever read. What a
+    read raises because of it reaches the reader as `anyio.ClosedResourceError`.
+
+    A stream has one reader. `async for` iterates an async generator directly, at no cost. With a plain close function
+    there is one generator more in between, which sees the source's end; a generator that is given a `Closer`, calls it
+    at its own end and raises `ClosedResourceError` itself once that is `done` needs none.
     """
 
     __slots__ = ("__weakref__", "_close", "_closed", "_finalizer", "_iterator", "_upstream")
@@ -61,20 +68,23 @@ class PartStream:
     def __init__(self, source: AsyncIterator[StreamPart], *, close: Close | None = None) -> None:
         if not hasattr(source, "__anext__"):
             raise TypeError(f"a PartStream reads an async iterator, not {type(source).__name__}")
-        if not isasyncgen(source):
-            # Only a generator can say whether it is being read, and be told from a dropped one.
-            close = _both(close, getattr(source, "aclose", None))
-            source = _relay(source)
-        self._iterator: AsyncIterator[StreamPart] | None = source
+        closer: Closer | None
+        if isasyncgen(source) and (close is None or isinstance(close, Closer)):
+            closer = close
+        else:
+            # Only a generator can say whether it is being read, and only one of ours that it has ended.
+            close = close if isasyncgen(source) else _both(close, getattr(source, "aclose", None))
+            closer = None if close is None else Closer(close)
+            source = _relay(source, closer)
+        self._iterator: _Generator | None = cast(_Generator, source)
         self._upstream: PartStream | None = None
         self._closed = False
-        self._close: Closer | None = None
+        self._close = closer
         self._finalizer: weakref.finalize[[Closer, object], AsyncIterator[StreamPart]] | None = None
-        if close is not None:
-            self._close = close if isinstance(close, Closer) else Closer(close)
+        if closer is not None:
             # On the iterator, not on this handle: `async for part in (await model.do_stream(o)).stream` drops the
             # handle at once and reads on.
-            self._finalizer = weakref.finalize(source, _close_dropped, self._close, current_loop())
+            self._finalizer = weakref.finalize(source, _close_dropped, closer, current_loop())
             self._finalizer.atexit = False
 
     @classmethod
@@ -116,7 +126,7 @@ class PartStream:
         if self._closed:
             return
         chain = list(self._lineage())
-        reading = self._is_being_read()
+        reading = self._is_being_read()  # by another task
         close = chain[-1]._close
         if reading and close is None:
             raise RuntimeError(
@@ -124,14 +134,32 @@ class PartStream:
                 "cancel the reader, or give PartStream(source, close=...) one"
             )
         self._closed = True
-        if reading and close is not None:
-            await close()
-            delay = 0.0
-            while self._is_being_read():
-                await anyio.sleep(delay)
-                delay = min(delay + 0.001, 0.02)
-        with anyio.move_on_after(_CLOSE_DEADLINE_S, shield=True):
-            await _close_chain(chain)
+        steps: list[Close] = [close, self._reader_has_left] if reading and close is not None else []
+        for stream in chain:
+            steps.append(stream._close_generator)
+            if stream._close is not None:
+                steps.append(stream._close)
+        try:
+            await _run_all(steps)
+        finally:
+            for stream in chain:
+                if stream._finalizer is not None:
+                    stream._finalizer.detach()
+        if reading and self._is_being_read():
+            raise RuntimeError(
+                "this stream was closed, and the task that reads it still waits: its close function has to end the read"
+            )
+
+    async def _reader_has_left(self) -> None:
+        delay = 0.0
+        while self._is_being_read():
+            await anyio.sleep(delay)
+            delay = min(delay + 0.001, 0.02)
+
+    async def _close_generator(self) -> None:
+        self._closed = True
+        if self._iterator is not None and not self._iterator.ag_running:
+            await self._iterator.aclose()
 
     def _lineage(self) -> Iterable[PartStream]:
         """This stream, then what it reads from, down to the source."""
@@ -141,7 +169,7 @@ class PartStream:
             stream = stream._upstream
 
     def _is_being_read(self) -> bool:
-        return bool(getattr(self._iterator, "ag_running", False))
+        return any(one._iterator is not None and one._iterator.ag_running for one in self._lineage())
 
     # -- deriving
 
@@ -157,6 +185,8 @@ class PartStream:
         """The parts that the async generator function `fn` makes of this stream."""
         made = fn(self)
         if not hasattr(made, "__anext__"):
+            if isinstance(made, Coroutine):
+                made.close()
             raise TypeError(
                 f"through() takes an async generator function; {getattr(fn, '__name__', fn)!r} returned "
                 f"{type(made).__name__}"
@@ -192,7 +222,7 @@ class _Mapped(PartStream):
             raise anyio.ClosedResourceError
         if self._iterator is None:
             assert self._upstream is not None
-            self._iterator = _map(self._upstream, self._fns)
+            self._iterator = cast(_Generator, _map(self._upstream, self._fns))
         return self._iterator
 
     def map(self, fn: MapPart) -> PartStream:
@@ -201,7 +231,7 @@ class _Mapped(PartStream):
         return _Mapped(self._upstream, (*self._fns, fn))
 
 
-async def _map(upstream: PartStream, fns: tuple[MapPart, ...]) -> AsyncIterator[StreamPart]:
+async def _map(upstream: PartStream, fns: tuple[MapPart, ...]) -> AsyncGenerator[StreamPart, None]:
     if len(fns) == 1:
         (fn,) = fns
         async for part in upstream:
@@ -233,9 +263,25 @@ async def _replay(parts: Iterable[StreamPart]) -> AsyncIterator[StreamPart]:
         yield part
 
 
-async def _relay(source: AsyncIterator[StreamPart]) -> AsyncIterator[StreamPart]:
-    async for part in source:
-        yield part
+async def _relay(source: AsyncIterator[StreamPart], close: Closer | None) -> AsyncGenerator[StreamPart, None]:
+    """The parts of a source that cannot be asked whether it has ended: it is closed as soon as it has."""
+    try:
+        async for part in source:
+            yield part
+    except GeneratorExit:
+        if isasyncgen(source):
+            await source.aclose()
+        raise
+    except BaseException as error:
+        if close is not None and close.done and isinstance(error, Exception):
+            raise anyio.ClosedResourceError from None  # how the read fails when it is closed from outside
+        with suppress(Exception):  # the reader is to learn why it failed
+            await _run_all([close] if close else [])
+        raise
+    if close is not None:
+        if close.done:
+            raise anyio.ClosedResourceError
+        await _run_all([close])
 
 
 def _both(first: Close | None, second: Close | None) -> Close | None:
@@ -251,32 +297,36 @@ def _both(first: Close | None, second: Close | None) -> Close | None:
     return close
 
 
-async def _close_chain(chain: list[PartStream]) -> None:
-    """Close the generators from the outside in, then the source; each gets its turn whatever the others raise."""
-    stream, *inner = chain
-    stream._closed = True
-    try:
-        close = getattr(stream._iterator, "aclose", None)
-        if close is not None:
-            await close()
-    finally:
-        try:
-            if stream._close is not None:
-                await stream._close()
-        finally:
-            if stream._finalizer is not None:
-                stream._finalizer.detach()
-            if inner:
-                await _close_chain(inner)
+async def _run_all(steps: Iterable[Close]) -> None:
+    """Run each in turn, whatever the others raise and however long they hang; then raise the first failure."""
+    failure: BaseException | None = None
+    waiting = iter(steps)
+    done = False
+    while not done:
+        with anyio.move_on_after(_CLOSE_DEADLINE_S, shield=True) as patience:
+            for step in waiting:
+                try:
+                    await step()
+                except BaseException as error:
+                    if patience.cancel_called and isinstance(error, anyio.get_cancelled_exc_class()):
+                        raise
+                    failure = failure or error
+                if patience.cancel_called:
+                    break
+            else:
+                done = True
+    if failure is not None:
+        raise failure
 
 
 def _close_dropped(close: Closer, loop: object) -> None:
     if close.done:
         return
+    if not run_later(loop or current_loop(), close):
+        close.without_loop()
+    # Last, since a filter may turn it into an error.
     warnings.warn(
         "a stream was dropped before its end: leave it by `async with result.stream` or `await stream.aclose()`",
         ResourceWarning,
         stacklevel=2,
     )
-    if not run_later(loop, close):
-        close.without_loop()

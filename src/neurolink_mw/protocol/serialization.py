@@ -41,7 +41,7 @@ def to_json(obj: object) -> JSON:
     except _NoJson:
         path, culprit = _first_without_json(obj, "")
         raise ProtocolError(
-            f"{type(culprit).__name__} has no JSON form: use text, numbers, booleans, lists, mappings, bytes or datetimes",
+            f"{type(culprit).__name__} has no JSON form: use text, numbers, booleans, lists, mappings, bytes or times",
             path=path,
         ) from None
 
@@ -326,10 +326,9 @@ def _bytes(data: object, path: str) -> object:
     if not isinstance(data, str):
         raise ProtocolError(f"expected base64 text, not {_name(data)}", path=path)
     try:
-        padded = data.translate(_FROM_URL_SAFE) + "=" * (
-            -len(data) % 4
-        )  # the AI SDK reads both alphabets, unpadded too
-        return base64.b64decode(padded, validate=True)
+        # The AI SDK reads the URL-safe alphabet too, and text without padding.
+        standard = data.translate(_FROM_URL_SAFE) if "-" in data or "_" in data else data
+        return base64.b64decode(standard + "=" * (-len(data) % 4), validate=True)
     except (binascii.Error, ValueError):
         raise ProtocolError("this is not base64", path=path) from None
 

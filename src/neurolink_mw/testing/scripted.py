@@ -11,6 +11,7 @@ import anyio
 from ..protocol import (
     SPECIFICATION_VERSION,
     CallOptions,
+    Closer,
     GenerateResult,
     Kind,
     PartStream,
@@ -91,7 +92,7 @@ class ScriptedModel:
         if isinstance(reply, GenerateResult):
             return reply
         parts = []
-        async for part in _play(reply, call):
+        async for part in _play(reply, call, None):
             parts.append(part)
         return collect(parts)
 
@@ -108,7 +109,8 @@ class ScriptedModel:
 
         script = tuple(parts_of(reply)) if isinstance(reply, GenerateResult) else reply
         request, response = (reply.request, reply.response) if isinstance(reply, GenerateResult) else (None, None)
-        return StreamResult(PartStream(_play(script, call), close=close), request, response)
+        closer = Closer(close)
+        return StreamResult(PartStream(_play(script, call, closer), close=closer), request, response)
 
     def _next(
         self, kind: Kind, options: CallOptions
@@ -135,9 +137,11 @@ def _normal(reply: Reply) -> GenerateResult | BaseException | Sequence[ScriptedP
     return reply
 
 
-async def _play(script: Sequence[ScriptedPart], call: ScriptedCall) -> AsyncIterator[StreamPart]:
+async def _play(script: Sequence[ScriptedPart], call: ScriptedCall, closer: Closer | None) -> AsyncIterator[StreamPart]:
     for step in script:
         if isinstance(step, BaseException):
+            if closer is not None:
+                await closer()
             raise step
         if isinstance(step, Pause):
             await _pause(step, call)
@@ -145,6 +149,8 @@ async def _play(script: Sequence[ScriptedPart], call: ScriptedCall) -> AsyncIter
         call.read += 1
         yield step if isinstance(step, Value) else from_json(StreamPart, step)
     call.ended = True
+    if closer is not None:
+        await closer()
 
 
 async def _pause(pause: Pause, call: ScriptedCall) -> None:

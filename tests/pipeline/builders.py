@@ -1,0 +1,254 @@
+"""Members that write down what happens to them, answers that cost something, and waiting without sleeping."""
+
+from __future__ import annotations
+
+import gc
+import warnings
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from contextlib import contextmanager
+
+import anyio
+import anyio.lowlevel
+
+from neurolink_mw.pipeline import BuildContext, Middleware, Outcome, Statistics, Use, When, wrap_model
+from neurolink_mw.protocol import (
+    CallOptions,
+    Finish,
+    FinishReason,
+    GenerateResult,
+    InputTokens,
+    Kind,
+    LanguageModel,
+    OutputTokens,
+    PartStream,
+    StreamPart,
+    StreamResult,
+    StreamStart,
+    Text,
+    TextDelta,
+    TextEnd,
+    TextStart,
+    Usage,
+)
+
+ASKED = CallOptions.from_text("Hello")
+
+
+def usage(read: int, written: int) -> Usage:
+    return Usage(InputTokens(read, read, 0, 0), OutputTokens(written, written, 0))
+
+
+NO_TOKENS = usage(0, 0)
+COST = usage(10, 2)
+STOP = Finish(FinishReason("stop"), COST)
+
+
+def answer(text: str = "Hi", cost: Usage = COST, reason: str = "stop") -> GenerateResult:
+    return GenerateResult((Text(text),), FinishReason(reason), cost)
+
+
+def parts(*pieces: str, finish: Finish | None = STOP) -> list[StreamPart]:
+    head: list[StreamPart] = [StreamStart(), TextStart("0")]
+    return [*head, *(TextDelta("0", piece) for piece in pieces), TextEnd("0"), *([finish] if finish else [])]
+
+
+class Noted(Middleware):
+    """Writes the name of each hook into a journal, before and after."""
+
+    def __init__(self, id: str, journal: list[str], *, stage: int | None = None) -> None:
+        super().__init__()
+        self.id = id  # type: ignore[misc]  # a chain may have many of a kind
+        if stage is not None:
+            self.stage = stage  # type: ignore[misc]
+        self.journal = journal
+
+    async def transform_params(self, options: CallOptions, kind: Kind, model: LanguageModel) -> CallOptions:
+        self.journal.append(f"{self.id}.transform({kind})")
+        return options
+
+    async def wrap_generate(self, model: LanguageModel, options: CallOptions) -> GenerateResult:
+        self.journal.append(f"{self.id}.generate>")
+        result = await model.do_generate(options)
+        self.journal.append(f"{self.id}.generate<")
+        return result
+
+    async def wrap_stream(self, model: LanguageModel, options: CallOptions) -> StreamResult:
+        self.journal.append(f"{self.id}.stream>")
+        result = await model.do_stream(options)
+        self.journal.append(f"{self.id}.stream<")
+        return result
+
+
+class NotedModel:
+    """A model that writes its calls into the same journal."""
+
+    provider = "noted"
+    model_id = "noted-1"
+
+    def __init__(self, journal: list[str]) -> None:
+        self.journal = journal
+        self.seen: list[CallOptions] = []
+
+    async def do_generate(self, options: CallOptions) -> GenerateResult:
+        self.journal.append("model.generate")
+        self.seen.append(options)
+        return answer()
+
+    async def do_stream(self, options: CallOptions) -> StreamResult:
+        self.journal.append("model.stream")
+        self.seen.append(options)
+        return StreamResult.of(answer())
+
+
+class Member(Middleware):
+    """A member made of functions: only the hooks that are given are filled in."""
+
+    def __init__(self, id: str = "member", **hooks: object) -> None:
+        super().__init__()
+        self.id = id  # type: ignore[misc]
+        for name, hook in hooks.items():
+            setattr(self, name, hook)
+
+
+class Layer(Middleware):
+    """A layer that does something in both calls, and changes nothing: its parts go through a generator of its own."""
+
+    def __init__(self, id: str = "layer") -> None:
+        super().__init__()
+        self.id = id  # type: ignore[misc]
+
+    async def wrap_generate(self, model: LanguageModel, options: CallOptions) -> GenerateResult:
+        return await model.do_generate(options)
+
+    async def wrap_stream(self, model: LanguageModel, options: CallOptions) -> StreamResult:
+        return (await model.do_stream(options)).through(_passing)
+
+
+async def _passing(stream: PartStream) -> AsyncIterator[StreamPart]:
+    async for part in stream:
+        yield part
+
+
+def layers(count: int) -> list[Layer]:
+    return [Layer(f"layer-{index}") for index in range(count)]
+
+
+class Watch(Middleware):
+    """Keeps the outcome of each call."""
+
+    def __init__(self, id: str = "watch") -> None:
+        super().__init__()
+        self.id = id  # type: ignore[misc]
+        self.outcomes: list[Outcome] = []
+        self.told = anyio.Event()
+
+    def bind(self, build: BuildContext) -> None:
+        build.observe(self.note)
+
+    def note(self, outcome: Outcome) -> None:
+        self.outcomes.append(outcome)
+
+    @property
+    def only(self) -> Outcome:
+        (outcome,) = self.outcomes
+        return outcome
+
+
+class Cached(Middleware):
+    """Answers by itself where it has something; then the model is not asked."""
+
+    may_answer = True
+
+    def __init__(self, *stored: GenerateResult | None, id: str = "cached") -> None:
+        super().__init__()
+        self.id = id  # type: ignore[misc]
+        self.stored = list(stored)
+
+    async def wrap_generate(self, model: LanguageModel, options: CallOptions) -> GenerateResult:
+        found = self.stored.pop(0) if self.stored else None
+        return await model.do_generate(options) if found is None else found
+
+    async def wrap_stream(self, model: LanguageModel, options: CallOptions) -> StreamResult:
+        found = self.stored.pop(0) if self.stored else None
+        return await model.do_stream(options) if found is None else StreamResult.of(found)
+
+
+class Retry(Middleware):
+    """Tries up to `times` times."""
+
+    def __init__(self, times: int = 2, id: str = "retry") -> None:
+        super().__init__()
+        self.id = id  # type: ignore[misc]
+        self.times = times
+
+    async def wrap_generate(self, model: LanguageModel, options: CallOptions) -> GenerateResult:
+        for _ in range(self.times - 1):
+            try:
+                return await model.do_generate(options)
+            except Exception:
+                continue
+        return await model.do_generate(options)
+
+    async def wrap_stream(self, model: LanguageModel, options: CallOptions) -> StreamResult:
+        for _ in range(self.times - 1):
+            try:
+                return await model.do_stream(options)
+            except Exception:
+                continue
+        return await model.do_stream(options)
+
+
+def chain(
+    model: LanguageModel,
+    members: Sequence[Middleware | Use],
+    *,
+    watch: Watch | None = None,
+    depth: int = 0,
+    statistics: Statistics | None = None,
+) -> LanguageModel:
+    """Members in the order in which they are written, around them the watch, and `depth` layers further in."""
+    return wrap_model(model, [*([watch] if watch else []), *members, *layers(depth)], statistics=statistics)
+
+
+async def read(model: LanguageModel, options: CallOptions = ASKED) -> list[StreamPart]:
+    async with (await model.do_stream(options)).stream as stream:
+        return [part async for part in stream]
+
+
+async def read_into(seen: list[StreamPart], stream: PartStream) -> None:
+    async for part in stream:
+        seen.append(part)
+
+
+async def run(model: LanguageModel, kind: Kind, options: CallOptions = ASKED) -> None:
+    """One call, of either kind, to its end."""
+    if kind == "generate":
+        await model.do_generate(options)
+    else:
+        await read(model, options)
+
+
+async def until(condition: Callable[[], object]) -> None:
+    """Give the other tasks their turns until something has happened."""
+    with anyio.fail_after(5):
+        while not condition():
+            await anyio.lowlevel.checkpoint()
+
+
+async def collected(condition: Callable[[], object]) -> None:
+    """The same, for what the garbage collector sets off."""
+    gc.collect()
+    await until(condition)
+
+
+@contextmanager
+def dropping() -> Iterator[None]:
+    """Here streams are dropped on purpose, which is worth a ResourceWarning elsewhere."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ResourceWarning)
+        yield
+        gc.collect()
+
+
+def only_when(member: Middleware, **fields: object) -> Use:
+    return Use(member, when=When(**fields))  # type: ignore[arg-type]
