@@ -30,6 +30,7 @@ from neurolink_mw.protocol import (
     TextStart,
     Usage,
 )
+from neurolink_mw.testing import ScriptedModel
 
 ASKED = CallOptions.from_text("Hello")
 
@@ -208,6 +209,12 @@ def chain(
 ) -> LanguageModel:
     """Members in the order in which they are written, around them the watch, and `depth` layers further in."""
     return wrap_model(model, [*([watch] if watch else []), *members, *layers(depth)], statistics=statistics)
+
+
+def watched(script: object, depth: int = 0) -> tuple[LanguageModel, Watch, ScriptedModel]:
+    """A model that answers once, from a script, with a watch around it and `depth` layers between."""
+    watch, inside = Watch(), ScriptedModel([script])  # type: ignore[list-item]
+    return chain(inside, [], watch=watch, depth=depth), watch, inside
 
 
 async def read(model: LanguageModel, options: CallOptions = ASKED) -> list[StreamPart]:

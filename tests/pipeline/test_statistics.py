@@ -35,7 +35,7 @@ pytestmark = pytest.mark.anyio
 both = pytest.mark.parametrize("kind", ["generate", "stream"])
 
 WORK = 0.02
-"""Seconds that a busy member spends at each of its places; far above what the host, or another process in between, takes."""
+"""Seconds that a busy member spends at each of its places: far above what the host takes."""
 
 
 class Broken(Exception):
