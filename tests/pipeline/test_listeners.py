@@ -10,7 +10,7 @@ import anyio
 import pytest
 
 from neurolink_mw.errors import ConfigError
-from neurolink_mw.pipeline import BuildContext, Middleware, Outcome, Surroundings, wrap_model
+from neurolink_mw.pipeline import BuildContext, Middleware, Outcome, Surroundings, Use, When, wrap_model
 from neurolink_mw.protocol import CallOptions, GenerateResult, Kind, LanguageModel, StreamPart, StreamResult
 from neurolink_mw.testing import HOLD, ScriptedModel
 
@@ -328,3 +328,45 @@ def _logged(caplog: pytest.LogCaptureFixture) -> None:
 async def test_nobody_listens_and_nothing_is_said(caplog: pytest.LogCaptureFixture) -> None:
     await chain(ScriptedModel([answer()]), [Layer()]).do_generate(ASKED)
     assert caplog.messages == []
+
+
+def paying(listener: Middleware) -> Use:
+    return Use(listener, when=When(metadata={"tier": "paid"}))
+
+
+async def test_a_conditional_listener_is_told_only_of_calls_that_its_condition_holds_for() -> None:
+    told: list[Outcome] = []
+    seen: list[StreamPart] = []
+
+    class Ear(Middleware):
+        def bind(self, build: BuildContext) -> None:
+            build.observe(told.append, on_part=seen.append)
+
+    model = wrap_model(ScriptedModel(["a"], repeat=True), [paying(Ear())])
+    for tier in ("free", "paid"):
+        options = CallOptions.from_text("hi").replace(metadata={"tier": tier})
+        await model.do_generate(options)
+        async with (await model.do_stream(options)).stream as stream:
+            given = [part async for part in stream]
+    assert [outcome.metadata for outcome in told] == [{"tier": "paid"}] * 2
+    assert seen == given
+
+
+async def test_a_condition_of_a_listener_that_cannot_be_decided_fails_the_call_with_one_outcome() -> None:
+    told: list[Outcome] = []
+
+    class Ear(Middleware):
+        def bind(self, build: BuildContext) -> None:
+            build.observe(told.append)
+
+    class Deaf(Ear):
+        pass
+
+    def undecided(options: CallOptions) -> bool:
+        raise LookupError
+
+    model = wrap_model(ScriptedModel(["a"], repeat=True), [Ear(), Use(Deaf(), when=When(custom=undecided))])
+    for call in (model.do_generate, model.do_stream):
+        with pytest.raises(LookupError):
+            await call(CallOptions.from_text("hi"))
+    assert [(outcome.status, type(outcome.error)) for outcome in told] == [("error", LookupError)] * 2

@@ -40,6 +40,9 @@ quick = settings(
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )
 
+# For what holds for a type or does not, whatever its values.
+few = settings(quick, max_examples=4)
+
 RUN_TIME_ONLY = {Value, StreamResult}
 TYPES: list[type[Value]] = [
     member

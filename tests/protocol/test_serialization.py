@@ -85,7 +85,7 @@ from neurolink_mw.protocol import (
     with_context,
 )
 
-from .strategies import TYPES, quick, streams, values_of
+from .strategies import TYPES, few, quick, streams, values_of
 
 each_type = pytest.mark.parametrize("cls", TYPES, ids=lambda cls: cls.__name__)
 PIXEL = b"\x89PNG\xff\xfe"
@@ -126,7 +126,7 @@ def test_a_message_is_known_by_its_role(message: Value) -> None:
 
 
 @each_type
-@quick
+@few
 @given(data=st.data())
 def test_json_does_not_share_anything_with_the_value(cls: type[Value], data: st.DataObject) -> None:
     one = data.draw(values_of(cls))
@@ -147,7 +147,7 @@ def _spoil(data: object) -> None:
 
 
 @each_type
-@quick
+@few
 @given(data=st.data())
 def test_unknown_fields_survive(cls: type[Value], data: st.DataObject) -> None:
     if cls is ToolOutcome:  # never leaves the process

@@ -45,7 +45,7 @@ from neurolink_mw.protocol import (
 )
 from neurolink_mw.protocol.values import FrozenDict, copier, frozen_json, value
 
-from .strategies import TYPES, options_, quick, values_of
+from .strategies import TYPES, few, options_, quick, values_of
 
 each_type = pytest.mark.parametrize("cls", TYPES, ids=lambda cls: cls.__name__)
 
@@ -58,7 +58,7 @@ def field_names(cls: type[Value]) -> list[str]:
 
 
 @each_type
-@quick
+@few
 @given(data=st.data())
 def test_no_field_of_a_value_can_be_changed_or_removed(cls: type[Value], data: st.DataObject) -> None:
     one = data.draw(values_of(cls))
@@ -170,7 +170,7 @@ def test_with_context_keeps_everything_else() -> None:
 
 
 @each_type
-@quick
+@few
 @given(data=st.data())
 def test_a_value_survives_pickling_and_copying(cls: type[Value], data: st.DataObject) -> None:
     one = data.draw(values_of(cls))
@@ -198,7 +198,7 @@ def test_detached_options_stay_detached_when_they_are_copied() -> None:
 
 
 @each_type
-@quick
+@few
 @given(data=st.data())
 def test_fields_may_be_given_by_position_in_their_declared_order(cls: type[Value], data: st.DataObject) -> None:
     one = data.draw(values_of(cls))
@@ -381,7 +381,7 @@ def content_fields(cls: type[Value]) -> list[tuple[str, list[object]]]:
 
 
 @each_type
-@quick
+@few
 @given(data=st.data())
 def test_no_content_ever_shows_up_in_a_repr(cls: type[Value], data: st.DataObject) -> None:
     one = data.draw(values_of(cls))

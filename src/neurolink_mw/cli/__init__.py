@@ -82,7 +82,3 @@ def main() -> None:
     except typer.Exit as exit:  # a plugin that somebody asked for cannot be loaded
         raise SystemExit(exit.exit_code) from None
     app()
-
-
-if __name__ == "__main__":
-    main()

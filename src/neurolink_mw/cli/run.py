@@ -78,7 +78,7 @@ async def _generate(pipeline: Pipeline, options: CallOptions, as_json: bool) -> 
     with waiting(f"{model.provider}:{model.model_id}", silent=as_json):
         result = await model.do_generate(options)
     if as_json:
-        write_json({"type": "result", **_as_object(result)})
+        write_json({**_as_object(result), "type": "result"})
         return OK
     write(result.text + "\n")
     for call in result.tool_calls:

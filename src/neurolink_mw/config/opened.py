@@ -39,7 +39,8 @@ class Opened:
             ended = await self.tasks.__aexit__(
                 type(shown) if shown else None, shown, shown.__traceback__ if shown else None
             )
-        return bool(ended) and shown is not None  # it also swallows the cancellation of the lines above
+        # On trio it says so of any exception, since its scope was cancelled just now.
+        return bool(ended) and shown is not None
 
 
 async def _close(name: str, close: Callable[[], Awaitable[None]]) -> None:

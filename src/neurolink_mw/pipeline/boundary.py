@@ -48,12 +48,23 @@ class Boundary:
         self._stream = host.model.do_stream
         self._timed = timed
         self._on_part = _each_part(host.listeners)
+        self._conditional = any(listener.when is not None for listener in host.listeners)
+        if self._conditional:
+            self._everybody = host
+            self._host = host.with_listeners([one for one in host.listeners if one.when is None])
+
+    def _settle_listeners(self, scope: Scope, options: CallOptions) -> None:
+        """Who listens to this call. Within the call, so that a condition that cannot be decided is its failure."""
+        listeners = [one for one in self._everybody.listeners if one.when is None or one.when.matches(options)]
+        scope.host = self._everybody.with_listeners(listeners)
 
     async def do_generate(self, options: CallOptions) -> GenerateResult:
         scope = Scope(self._host, "generate", options)
         if self._timed:
             scope.clocks = Clocks(len(self._host.member_ids))
         try:
+            if self._conditional:
+                self._settle_listeners(scope, options)
             result = await self._generate(with_context(options, scope))
             if result.__class__ is not GenerateResult and not isinstance(result, GenerateResult):
                 raise _no_answer(result, "do_generate", GenerateResult)
@@ -66,7 +77,7 @@ class Boundary:
             raise
         scope.usage = result.usage
         scope.finish_reason = result.finish_reason
-        if self._host.listeners or scope.callbacks is not None:
+        if scope.host.listeners or scope.callbacks is not None:
             await scope.end("error" if result.finish_reason.unified == "error" else "ok")
         else:
             scope.done = True
@@ -78,6 +89,8 @@ class Boundary:
             scope.clocks = Clocks(len(self._host.member_ids))
         scope.opened = []
         try:
+            if self._conditional:
+                self._settle_listeners(scope, options)
             result = await self._stream(with_context(options, scope))
             if result.__class__ is not StreamResult and not isinstance(result, StreamResult):
                 raise _no_answer(result, "do_stream", StreamResult)
@@ -91,7 +104,8 @@ class Boundary:
             await scope.end(status)
             raise
         scope.opened = None
-        ending = _Ending(scope, result.stream if self._on_part is None else result.stream.map(self._on_part))
+        on_part = _each_part(scope.host.listeners) if self._conditional else self._on_part
+        ending = _Ending(scope, result.stream if on_part is None else result.stream.map(on_part))
         return StreamResult(_ScopedStream(_bounded(ending), close=ending), result.request, result.response)
 
 
@@ -181,6 +195,9 @@ async def _bounded(ending: _Ending) -> AsyncIterator[StreamPart]:
 
 
 async def _finish(scope: Scope, part: Finish) -> None:
+    if (attempt := scope.streaming) is not None:
+        attempt.status = "ok"
+        attempt.usage = part.usage
     scope.usage = part.usage
     scope.finish_reason = part.finish_reason
     failed = part.finish_reason.unified == "error" or scope.error is not None
@@ -246,11 +263,14 @@ def _each_part(listeners: Sequence[Listener]) -> MapPart | None:
 class Tap:
     """The innermost layer: every call that reaches the model goes into the scope's account.
 
-    `leaf` is False where the model is a chain with a scope of its own, which accounts for its calls itself.
+    leaf: False where the model is a chain with a scope of its own, which accounts for its calls itself. reads_streams:
+    whether the tap reads streams itself to learn what they cost; without a member that could change them on their way,
+    the boundary sees the same finish part, and one generator a part is enough.
     """
 
-    def __init__(self, model: LanguageModel, *, leaf: bool) -> None:
+    def __init__(self, model: LanguageModel, *, leaf: bool, reads_streams: bool = True) -> None:
         self._leaf = leaf
+        self._reads_streams = reads_streams
         self._generate = model.do_generate
         self._stream = model.do_stream
         self.provider = model.provider
@@ -266,7 +286,10 @@ class Tap:
             return await self._generate(options)
         attempt = Attempt("generate", self.provider, self.model_id, context.helper)
         if scope is not None:
-            scope.begin(attempt)
+            if (ledger := scope._ledger) is not None:  # as `begin` does for an outermost scope, without the call
+                ledger.append(attempt)
+            else:
+                scope.begin(attempt)
         else:
             _begin_outside(attempt, context)
         try:
@@ -295,7 +318,10 @@ class Tap:
             except BaseException as error:
                 _failed(attempt, error)
                 raise
-            result = result.through(lambda parts: _accounted(parts, attempt))
+            if self._reads_streams or scope is None:
+                result = result.through(lambda parts: _accounted(parts, attempt))
+            else:
+                scope.streaming = attempt
         else:
             result = await self._stream(options)
         if scope is not None and scope.opened is not None:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from ..errors import ConfigError
 from ..protocol import LanguageModel, StreamPart
+from .conditions import When
 
 if TYPE_CHECKING:
     from .outcome import Outcome
@@ -20,12 +21,13 @@ OnPart: TypeAlias = Callable[[StreamPart], None]
 
 @dataclass(frozen=True)
 class Listener:
-    """Somebody who is told how calls end, and sees the parts that the caller sees."""
+    """Somebody who is told how calls end, and sees the parts that the caller sees. `when`: of which calls."""
 
     id: str
     on_outcome: OnOutcome | None = None
     on_part: OnPart | None = None
     deadline: float = 5.0
+    when: When | None = None
 
 
 def _no_models(name: str) -> LanguageModel:
@@ -61,6 +63,7 @@ class BuildContext:
     id: str
     surroundings: Surroundings = field(default_factory=Surroundings)
     listeners: list[Listener] = field(default_factory=list)
+    when: When | None = None
 
     def model(self, name: str) -> LanguageModel:
         return self.surroundings.model(name)
@@ -82,11 +85,12 @@ class BuildContext:
         """Be told the outcome of each call, exactly once, and see each part on its way to the caller.
 
         `on_outcome` may be async; it has `deadline` seconds, so that the caller never waits longer. `on_part` is
-        sync. What either raises is logged and changes nothing for the caller.
+        sync. What either raises is logged and changes nothing for the caller. A place with a condition is told of
+        the calls that it holds for, as the caller made them.
         """
         for name, fn in (("on_outcome", on_outcome), ("on_part", on_part)):
             if fn is not None and not callable(fn):
                 raise ConfigError(f"{self.id}: {name} is a function, not {type(fn).__name__}")
         if iscoroutinefunction(on_part) or iscoroutinefunction(getattr(on_part, "__call__", None)):  # noqa: B004
             raise ConfigError(f"{self.id}: on_part is a sync function, since nothing may delay a part")
-        self.listeners.append(Listener(self.id, on_outcome, on_part, deadline))
+        self.listeners.append(Listener(self.id, on_outcome, on_part, deadline, self.when))

@@ -116,7 +116,10 @@ class Statistics:
             totals.parts += outcome.parts
             if outcome.record is not None:
                 for row in (*outcome.record.members, outcome.record.model):
-                    self._members.setdefault(row.id, MemberTotals(row.id)).add(row)
+                    member = self._members.get(row.id)
+                    if member is None:
+                        member = self._members[row.id] = MemberTotals(row.id)
+                    member.add(row)
 
     def totals(self) -> Totals:
         """A copy of the figures as they stand."""

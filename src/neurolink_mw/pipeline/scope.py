@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from inspect import isawaitable, iscoroutine
 from time import perf_counter
 from typing import cast
@@ -42,19 +42,25 @@ class Host:
     member_ids: tuple[str, ...]
     listening: frozenset[str] = frozenset()
 
+    def with_listeners(self, listeners: Sequence[Listener]) -> Host:
+        """The same chain with fewer who listen."""
+        return replace(self, listeners=tuple(listeners), listening=frozenset(one.id for one in listeners))
+
 
 class Scope(CallContext):
     """What is known about a call while it runs. `settle` makes its outcome, the first time only.
 
     It is itself the context of the call: one object less for every call. `calls` are the model calls in it; the
     outermost scope reads them off the request's ledger, which also holds helper calls. `opened`: the streams that the
-    model opened, until one of them has become the answer. What may refer back to the scope (an error's traceback, a
+    model opened, until one of them has become the answer; `streaming`: the attempt whose stream nobody else accounts
+    for. What may refer back to the scope (an error's traceback, a
     callback, a stream) is let go with the outcome, so that a call leaves nothing to the garbage collector.
     """
 
     __slots__ = (
         *("answered_by", "attempts", "callbacks", "calls", "cancelled", "clocks", "done", "error", "finish_reason"),
-        *("host", "kind", "metadata", "opened", "parent", "parts", "started", "usage"),
+        *("host", "kind", "metadata", "opened", "parent", "parts", "started", "streaming"),
+        *("usage",),
     )
 
     def __init__(self, host: Host, kind: Kind, options: CallOptions) -> None:
@@ -88,6 +94,7 @@ class Scope(CallContext):
         self.callbacks: list[AtEnd] | None = None
         self.clocks: Clocks | None = None
         self.opened: list[PartStream] | None = None
+        self.streaming: Attempt | None = None
         self.started = perf_counter()
 
     @property
@@ -142,6 +149,8 @@ class Scope(CallContext):
         if answered_by is None and status == "ok" and calls:
             answered_by = MODEL
         error, self.error, self.opened = self.error, None, None
+        if self.streaming is not None and self.streaming.status == "running":
+            self.streaming.status = "error"
         return Outcome(
             self.kind,
             status,

@@ -132,7 +132,8 @@ def wrap_placed(
     for place in taking_part:
         if iscoroutinefunction(place.use.member.bind):
             raise ConfigError(f"{place.use.id}.bind is not awaited: make it a sync method, and await in `open`")
-        place.use.member.bind(BuildContext(place.use.id, surroundings or Surroundings(), listeners))
+        when = place.use.when if place.use.when is not None and place.use.when.per_call else None
+        place.use.member.bind(BuildContext(place.use.id, surroundings or Surroundings(), listeners, when))
     listening = frozenset(listener.id for listener in listeners)
     chain = Chain(model, taking_part, (*left_out, *excluded.items()), listening)
     if statistics is not None:
@@ -169,7 +170,9 @@ def _compose(chain: Chain, layers: Sequence[Layer], *, scoped: bool, timed: bool
     model = chain.model
     if scoped:
         nested = isinstance(model, WrappedModel)
-        model = Tap(model.with_scope() if isinstance(model, WrappedModel) else model, leaf=not nested)
+        changed = any(overrides(place.use.member, "wrap_stream") for place in chain.placed)
+        bare = model.with_scope() if isinstance(model, WrappedModel) else model
+        model = Tap(bare, leaf=not nested, reads_streams=changed)
     inner = names_of(layers[-1])
     inner.do_generate, inner.do_stream = model.do_generate, model.do_stream
     if timed:

@@ -38,21 +38,18 @@ def current_loop() -> Loop | None:
         return token
 
 
-def run_later(loop: Loop | None, fn: Callable[[], Awaitable[None]], *, deadline: float | None = _DEADLINE_S) -> bool:
-    """Have `loop` run `await fn()`, called from any thread or from the garbage collector. False: the loop is gone.
-
-    deadline: seconds after which it is cancelled; None never does.
-    """
+def run_later(loop: Loop | None, fn: Callable[[], Awaitable[None]]) -> bool:
+    """Have `loop` run `await fn()`, called from any thread or from the garbage collector. False: the loop is gone."""
 
     async def run() -> None:
         try:
-            with anyio.move_on_after(deadline, shield=True):
+            with anyio.move_on_after(_DEADLINE_S, shield=True):
                 await fn()
         except BaseException as error:
             if isinstance(error, KeyboardInterrupt | SystemExit | anyio.get_cancelled_exc_class()):
                 raise
             # Nobody is left to raise to, and an exception in a trio system task would end the whole run.
-            _log.warning("work left to the event loop failed: %s", type(error).__name__)
+            _log.warning("closing a dropped stream failed: %s", type(error).__name__)
 
     if loop is None:
         return False

@@ -155,8 +155,13 @@ def _error_to_json(error: BaseException) -> JSON:
         out["message"] = str(error)
     if isinstance(error, ProviderError):
         out["isRetryable"] = error.retryable
-        if error.status is not None:
-            out["statusCode"] = error.status
+        for key, item in (
+            ("statusCode", error.status),
+            ("retryAfter", error.retry_after),
+            ("requestId", error.request_id),
+        ):
+            if item is not None:
+                out[key] = item
     return out
 
 

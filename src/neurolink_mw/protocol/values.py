@@ -64,9 +64,14 @@ def _shape(f: dataclasses.Field[object], value: object) -> str:
 @dataclass_transform(frozen_default=True, field_specifiers=(dataclasses.field,))
 def value(cls: type[T]) -> type[T]:
     """Class decorator: a frozen, slotted dataclass with a generated `__init__` and `replace`."""
-    made = dataclasses.dataclass(frozen=True, slots=True, repr=False)(cls)
+    if cls.__doc__ is None:
+        cls.__doc__ = cls.__name__  # else dataclass() writes a signature there, which takes longer than all the rest
+    made = dataclasses.dataclass(frozen=True, slots=True, repr=False, init=False)(cls)
     made.__init__, made.replace = _generate(made)  # type: ignore[method-assign,attr-defined]  # generated members
     return made
+
+
+_WIDE = 8  # from so many fields on, two changes of class cost less than a descriptor's call for each field
 
 
 def _generate(cls: type) -> tuple[Callable[..., None], Callable[..., object]]:
@@ -74,7 +79,8 @@ def _generate(cls: type) -> tuple[Callable[..., None], Callable[..., object]]:
     # A copy is filled in as an instance of a twin without the freeze, where storing into a slot is one bytecode, and
     # becomes frozen by taking the real class: the two have one layout.
     twin = type(cls.__name__, cls.__bases__, {"__slots__": tuple(f.name for f in fields)})
-    scope: dict[str, object] = {"_new": object.__new__, "_cls": cls, "_twin": twin, "_KEEP": object()}
+    scope: dict[str, object] = {"_cls": cls, "_twin": twin, "_KEEP": object()}
+    scope["_set_class"] = object.__dict__["__class__"].__set__
     arguments, defaults, changes = [], [], []
     for f in fields:
         scope[f"_set_{f.name}"] = getattr(cls, f.name).__set__
@@ -90,10 +96,16 @@ def _generate(cls: type) -> tuple[Callable[..., None], Callable[..., object]]:
         changes.append(f"{f.name}=_KEEP")
     settles = hasattr(cls, "__post_init__")
     source = [f"def __init__(self, {', '.join(arguments)}):", *defaults]
-    source += [f"    _set_{f.name}(self, {f.name})" for f in fields]
+    if len(fields) >= _WIDE:
+        source += ["    if self.__class__ is _cls:", "        _set_class(self, _twin)"]
+        source += [f"        self.{f.name} = {f.name}" for f in fields]
+        source += ["        self.__class__ = _cls", "    else:"]
+        source += [f"        _set_{f.name}(self, {f.name})" for f in fields]
+    else:
+        source += [f"    _set_{f.name}(self, {f.name})" for f in fields]
     source += ["    self.__post_init__()" if settles else "    return None"]
     source += [f"def replace(self, *, {', '.join(changes)}):" if changes else "def replace(self):"]
-    source += ["    new = _new(_twin)"]
+    source += ["    new = _twin()"]
     source += [f"    new.{f.name} = self.{f.name} if {f.name} is _KEEP else {f.name}" for f in fields]
     source += ["    new.__class__ = _cls"]
     source += ["    new.__post_init__()"] if settles else []
@@ -113,7 +125,7 @@ def copier(cls: type[T], field: str) -> Callable[[T, object], T]:
     """
     replace: FunctionType = cls.replace  # type: ignore[attr-defined]  # @value put it there
     names = [f.name for f in dataclasses.fields(cls)]  # type: ignore[arg-type]  # a dataclass
-    source = ["def copy(self, value):", "    new = _new(_twin)"]
+    source = ["def copy(self, value):", "    new = _twin()"]
     source += [f"    new.{name} = {'value' if name == field else f'self.{name}'}" for name in names]
     source += ["    new.__class__ = _cls", "    return new"]
     made: dict[str, Callable[[T, object], T]] = {}

@@ -1,0 +1,231 @@
+"""`demo`, `explain`, `check`, `plugins`, `schema`, and the commands that plugins add."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from pathlib import Path
+
+import jsonschema_rs
+import pytest
+from tests.cli.commands import config_for, finish, invoke, json_lines, start
+from tests.plugins.distributions import GREETER, install
+
+from neurolink_mw.testing import wire
+
+
+def written(folder: Path, config: object) -> Path:
+    path = folder / "pipeline.json"
+    path.write_text(config if isinstance(config, str) else json.dumps(config))
+    return path
+
+
+# ------------------------------------------------------------------------------------------------------------ demo
+
+
+def test_the_demo_needs_nothing_and_shows_what_three_built_ins_did() -> None:
+    nowhere = "http://127.0.0.1:9"
+    code, out, err = finish(start("demo", HTTP_PROXY=nowhere, ALL_PROXY=nowhere))
+    assert code == 0
+    assert "It stands around every call to a model" in out
+    assert "The same members see it part by part" in out
+    assert all(f"{id} " in err for id in ("logging", "lifecycle", "default_settings"))
+    assert "[neurolink_mw.calls] stream openai-compatible:recorded ok" in err
+    assert "[lifecycle] it ended ok after" in err
+    assert err.endswith("the server saw 2 requests, all of them streamed\n")
+
+
+# --------------------------------------------------------------------------------------------------------- explain
+
+
+def test_explain_prints_the_chain_in_both_directions(tmp_path: Path) -> None:
+    with wire.openai_server() as server:
+        config = config_for(server, tmp_path, preset="observe", disable=["lifecycle"])
+        ran = invoke("explain", "--config", config)
+        in_json = invoke("explain", "--config", config, "--json")
+    assert (ran.exit_code, ran.stderr) == (0, "")
+    assert "request:  caller -> logging -> default_settings -> openai-compatible:m" in ran.stdout
+    assert "response: openai-compatible:m -> default_settings -> logging -> caller" in ran.stdout
+    assert "sk-secret-key" not in ran.stdout + in_json.stdout
+    (explained,) = json_lines(in_json.stdout)
+    assert explained["requestOrder"] == ["logging", "default_settings", "openai-compatible:m"]
+    assert len(server.journal) == 0
+
+
+def test_a_pipeline_without_a_model_can_be_explained(tmp_path: Path) -> None:
+    ran = invoke("explain", "-c", written(tmp_path, {"preset": "observe"}))
+    assert (ran.exit_code, ran.stdout.splitlines()[0]) == (0, "request:  caller -> logging -> (any model)")
+
+
+def test_a_bad_configuration_cannot_be_explained(tmp_path: Path) -> None:
+    ran = invoke("explain", "--config", written(tmp_path, {"preset": "obs"}), "--json")
+    assert ran.exit_code == 2
+    assert "there is no preset 'obs'" in json_lines(ran.stdout)[0]["error"]["message"]
+
+
+# ----------------------------------------------------------------------------------------------------------- check
+
+
+def test_check_says_that_a_configuration_is_good(tmp_path: Path) -> None:
+    config = written(tmp_path, {"preset": "observe"})
+    ran = invoke("check", "--config", config)
+    assert (ran.exit_code, ran.stdout, ran.stderr) == (0, f"{config}: ok\n", "")
+    assert json_lines(invoke("check", "--config", config, "--json").stdout) == [{"ok": True, "faults": []}]
+
+
+def test_check_tells_every_fault_on_a_line_of_its_own(tmp_path: Path) -> None:
+    config = written(tmp_path, {"preset": "obs", "middlewares": ["loging", {"id": "logging", "config": {"x": 1}}]})
+    ran = invoke("check", "--config", config)
+    assert (ran.exit_code, ran.stdout) == (2, "")
+    assert [line.split(": ")[2] for line in ran.stderr.splitlines()] == [
+        "preset",
+        "middlewares[0].id",
+        "middlewares[1].config.x",
+    ]
+    in_json = invoke("check", "--config", config, "--json")
+    (report,) = json_lines(in_json.stdout)
+    assert (in_json.exit_code, in_json.stderr, report["ok"], len(report["faults"])) == (2, "", False, 3)
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "said"),
+    [
+        ("p.json", "{\n]", "p.json, line 2, column 1: this is not JSON"),
+        ("p.toml", "a =\n", "p.toml: this is not TOML: Invalid value (at line 1"),
+        ("p.yaml", "a: [", "p.yaml, line 1, column 5: this is not YAML"),
+        ("p.ini", "", "p.ini: a configuration is a file that ends in .toml, .json, .yaml, .yml"),
+        ("p.json", '{"middlewares": ["logging", "logging"]}', "p.json: middlewares[1]: 'logging' stands twice"),
+        (
+            "p.json",
+            '{"middlewares": [{"id": "logging", "before": ["lifecycle"], "after": ["lifecycle"]}, "lifecycle"]}',
+            "p.json: these members cannot all stand as asked: logging is inside lifecycle is inside logging",
+        ),
+        ("p.json", '{"plugins": ["acme_nowhere"]}', "p.json: plugins: plugin 'acme_nowhere' cannot be imported"),
+        ("p.json", '{"model": "acme:x"}', "p.json: model: there is no provider 'acme' (allowed: openai-compatible)"),
+        (
+            "p.json",
+            '{"middlewares": [{"id": "default_settings", "config": {"seed": "${ENV:ACME_GONE}"}}]}',
+            "p.json: middlewares[0].config.seed: the environment variable ACME_GONE is not set",
+        ),
+    ],
+)
+@pytest.mark.parametrize("command", ["check", "explain", "run"])
+def test_bad_input_is_one_sentence_and_exit_2(tmp_path: Path, command: str, name: str, text: str, said: str) -> None:
+    path = tmp_path / name
+    path.write_text(text)
+    ran = invoke(command, "--config", path, *(["Hello"] if command == "run" else []))
+    assert (ran.exit_code, ran.stdout) == (2, "")
+    assert ran.stderr.startswith(f"error: {tmp_path}/{said}")
+    assert len(ran.stderr.splitlines()) == 1
+
+
+def test_a_missing_file_is_exit_2(tmp_path: Path) -> None:
+    ran = invoke("check", "--config", tmp_path / "gone.toml")
+    assert (ran.exit_code, ran.stderr) == (2, f"error: {tmp_path}/gone.toml: there is no such file\n")
+
+
+@pytest.mark.parametrize("args", [["unknown"], ["run"], ["check"], ["explain", "--nope"], ["run", "-c"]])
+def test_a_command_line_that_is_none_is_exit_2(args: list[str]) -> None:
+    ran = invoke(*args)
+    assert (ran.exit_code, ran.stdout) == (2, "")
+    assert ran.stderr != ""
+
+
+# --------------------------------------------------------------------------------------------------------- plugins
+
+
+def test_plugins_are_listed_with_what_they_offer() -> None:
+    ran = invoke("plugins")
+    assert ran.exit_code == 0
+    assert "default_settings, lifecycle, logging, openai-compatible:" in ran.stdout
+    listed = json.loads(invoke("plugins", "--json").stdout)
+    builtin = next(info for info in listed if info["name"] == "builtin")
+    assert builtin["status"] == "loaded"
+    assert builtin["providers"] == ["openai-compatible"]
+
+
+def test_a_plugin_that_cannot_be_loaded_is_listed_with_the_whole_reason(tmp_path: Path) -> None:
+    reason = "the licence [bold]of[/bold] this plugin " + "expired " * 20
+    install(tmp_path, "acme-broken", f"raise RuntimeError({reason!r})")
+    code, out, err = finish(start("plugins", PYTHONPATH=str(tmp_path)))
+    assert code == 0
+    assert f"RuntimeError: {reason.strip()}" in out
+    assert err.count("PluginWarning") == 1
+
+
+def test_an_allow_listed_plugin_that_is_absent_ends_every_command_with_exit_2() -> None:
+    code, out, err = finish(start("plugins", NEUROLINK_MW_PLUGINS="acme-absent"))
+    assert (code, out) == (2, "")
+    assert err.startswith("error: NEUROLINK_MW_PLUGINS names acme-absent")
+    assert len(err.splitlines()) == 1
+
+
+def test_a_plugin_adds_a_command(tmp_path: Path) -> None:
+    source = """
+        from neurolink_mw import hookimpl
+        @hookimpl
+        def register_commands(app):
+            @app.command()
+            def greet(name: str):
+                print(f"Hello {name}")
+    """
+    install(tmp_path, "acme-greet", source)
+    assert finish(start("greet", "Ada", PYTHONPATH=str(tmp_path))) == (0, "Hello Ada\n", "")
+
+
+def test_commands_that_fail_or_take_a_name_that_is_taken_are_left_out(tmp_path: Path) -> None:
+    taken = """
+        from neurolink_mw import hookimpl
+        @hookimpl
+        def register_commands(app):
+            @app.command()
+            def check():
+                print("all is well")
+    """
+    failing = """
+        from neurolink_mw import hookimpl
+        @hookimpl
+        def register_commands(app):
+            @app.command()
+            def half(): ...
+            raise LookupError("no terminal")
+    """
+    install(tmp_path, "acme-taken", taken)
+    install(tmp_path, "acme-failing", failing)
+    code, out, err = finish(start("check", "-c", written(tmp_path, {"preset": "observe"}), PYTHONPATH=str(tmp_path)))
+    assert (code, out) == (0, f"{tmp_path}/pipeline.json: ok\n")
+    assert "the commands of plugin 'acme-failing' are left out: LookupError: no terminal" in err
+    assert "the commands of plugin 'acme-taken' are left out: there is a command 'check' already" in err
+
+
+# ---------------------------------------------------------------------------------------------------------- schema
+
+
+def test_schema_prints_a_schema_with_the_middlewares_of_installed_plugins(tmp_path: Path) -> None:
+    install(tmp_path, "acme-greeter", GREETER.format(id="greeter"))
+    code, out, err = finish(start("schema", PYTHONPATH=str(tmp_path)))
+    assert (code, err) == (0, "")
+    validator = jsonschema_rs.validator_for(json.loads(out))
+    assert validator.is_valid({"middlewares": ["greeter", "logging"]})
+    assert not validator.is_valid({"middlewares": ["greeters"]})
+
+
+def test_schema_may_be_written_to_a_file(tmp_path: Path) -> None:
+    path = tmp_path / "schema.json"
+    ran = invoke("schema", "--output", path)
+    assert (ran.exit_code, ran.stdout) == (0, "")
+    assert json.loads(path.read_text())["title"] == "neurolink-mw pipeline"
+    refused = invoke("schema", "--output", tmp_path / "no" / "schema.json")
+    assert (refused.exit_code, refused.stderr.count("cannot be written")) == (2, 1)
+
+
+@pytest.mark.parametrize("args", [["schema"], ["plugins", "--json"], ["plugins"]])
+def test_a_reader_that_has_gone_is_no_traceback(args: list[str]) -> None:
+    read_end, write_end = os.pipe()
+    os.close(read_end)
+    program = start(*args)
+    finish(program)
+    with os.fdopen(write_end, "wb") as gone:
+        ran = subprocess.run([*program.args], stdout=gone, stderr=subprocess.PIPE, check=False)  # type: ignore[misc]
+    assert (ran.returncode, ran.stderr) == (1, b"")
