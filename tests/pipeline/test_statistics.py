@@ -10,7 +10,7 @@ from collections.abc import AsyncIterator
 import anyio
 import pytest
 
-from neurolink_mw.pipeline import CallRecord, MemberRecord, Middleware, Statistics, Use, wrap_model
+from neurolink_mw.pipeline import CallRecord, MemberRecord, Middleware, Outcome, Statistics, Use, wrap_model
 from neurolink_mw.protocol import CallOptions, GenerateResult, Kind, LanguageModel, PartStream, StreamPart, StreamResult
 from neurolink_mw.testing import ScriptedModel
 
@@ -119,7 +119,7 @@ async def test_the_time_of_the_model_is_the_models() -> None:
 async def test_what_is_further_in_is_not_charged_to_a_neighbour_of_a_member_without_hooks() -> None:
     rows = by_id(await record(BusyModel("Hi"), [Layer("outer"), Member("idle")]))
     assert is_idle(rows["outer"])
-    assert rows["idle"] == MemberRecord("idle", 0, 0.0, "not-reached")
+    assert rows["idle"] == MemberRecord("idle", 0, 0.0, 0.0, "not-reached")
 
 
 async def test_what_is_further_in_is_not_charged_to_a_neighbour_of_a_member_with_a_condition() -> None:
@@ -357,6 +357,29 @@ async def test_two_chains_may_share_statistics() -> None:
         await wrap_model(ScriptedModel("Hi"), [Layer(id), Layer("shared")], statistics=statistics).do_generate(ASKED)
     counts = {member.id: member.calls for member in statistics.totals().members}
     assert counts == {"a": 1, "b": 1, "shared": 2, "model": 2}
+
+
+async def test_the_lifetime_of_a_stream_includes_the_callers_own_time_between_reads() -> None:
+    statistics = Newest()
+    model = wrap_model(ScriptedModel(["hello"]), [Layer("outer"), Layer("inner")], statistics=statistics)
+    async with (await model.do_stream(ASKED)).stream as stream:
+        await stream.__anext__()
+        work()
+        async for _ in stream:
+            pass
+    assert statistics.newest is not None
+    for row in (*statistics.newest.members, statistics.newest.model):
+        assert row.self_seconds < WORK <= row.open_seconds
+
+
+class Newest(Statistics):
+    """Statistics that also keep the newest record."""
+
+    newest: CallRecord | None = None
+
+    def add(self, outcome: Outcome) -> None:
+        super().add(outcome)
+        self.newest = outcome.record
 
 
 def test_no_call_is_lost_when_threads_count_at_once() -> None:

@@ -194,15 +194,14 @@ def _timed_generate(call: Call[GenerateResult], index: int, *, takes_part: bool 
         if not isinstance(scope, Scope) or scope.clocks is None:  # a member's helper call is nobody's own time
             return await call(options)
         clocks = scope.clocks
-        clocks.calls[index] += takes_part
-        started = perf_counter()
+        started = clocks.enter(index, takes_part)
         try:
             return await call(options)
         except Exception:
             clocks.errors[index] += takes_part
             raise
         finally:
-            clocks.seconds[index] += perf_counter() - started
+            clocks.leave(index, started)
 
     return timed
 
@@ -213,8 +212,7 @@ def _timed_stream(call: Call[StreamResult], index: int, *, takes_part: bool = Tr
         if not isinstance(scope, Scope) or scope.clocks is None:
             return await call(options)
         clocks = scope.clocks
-        clocks.calls[index] += takes_part
-        started = perf_counter()
+        started = clocks.enter(index, takes_part)
         try:
             result = await call(options)
             if result.__class__ is not StreamResult:
@@ -223,7 +221,7 @@ def _timed_stream(call: Call[StreamResult], index: int, *, takes_part: bool = Tr
             clocks.errors[index] += takes_part
             raise
         finally:
-            clocks.seconds[index] += perf_counter() - started
+            clocks.leave(index, started)
         return result.through(lambda parts: _timed_parts(parts, clocks, index, takes_part))
 
     return timed
@@ -232,7 +230,7 @@ def _timed_stream(call: Call[StreamResult], index: int, *, takes_part: bool = Tr
 async def _timed_parts(parts: PartStream, clocks: Clocks, index: int, takes_part: bool) -> AsyncIterator[StreamPart]:
     read = parts.__aiter__().__anext__
     now = perf_counter
-    seconds = clocks.seconds
+    seconds, ended = clocks.seconds, clocks.ended
     while True:
         started = now()
         try:
@@ -242,8 +240,9 @@ async def _timed_parts(parts: PartStream, clocks: Clocks, index: int, takes_part
         except Exception:
             clocks.errors[index] += takes_part
             raise
-        finally:
-            seconds[index] += now() - started
+        finally:  # as `Clocks.leave` does, without a call for each part
+            ended[index] = moment = now()
+            seconds[index] += moment - started
         yield part
 
 

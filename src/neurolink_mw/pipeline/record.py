@@ -6,6 +6,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
+from time import perf_counter
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from ..protocol import Value, value
@@ -20,6 +21,8 @@ MemberStatus: TypeAlias = Literal["ok", "error", "answered", "observed", "not-re
 @value
 class MemberRecord(Value):
     """One member in one call. self_seconds: its own time, without that of the members and the model further in.
+    open_seconds: from when it was first entered until its result was there or its stream was last read: the lifetime
+    of its stream, the caller's own time between reads included.
 
     calls: how often it was entered. status: "answered" if it answered instead of the model, "error" if an exception
     left it, "observed" if it only listens, "not-reached" if the call never came to it (a condition, or somebody
@@ -29,6 +32,7 @@ class MemberRecord(Value):
     id: str
     calls: int
     self_seconds: float
+    open_seconds: float
     status: MemberStatus
 
 
@@ -41,14 +45,29 @@ class CallRecord(Value):
 
 
 class Clocks:
-    """The running figures of one call: inclusive time, entries and errors of each layer, the model last."""
+    """The running figures of one call: inclusive time, first entry, last exit, entries and errors of each layer, the
+    model last."""
 
-    __slots__ = ("calls", "errors", "seconds")
+    __slots__ = ("calls", "ended", "entered", "errors", "seconds")
 
     def __init__(self, layers: int) -> None:
         self.seconds = [0.0] * (layers + 1)
+        self.entered = [0.0] * (layers + 1)
+        self.ended = [0.0] * (layers + 1)
         self.calls = [0] * (layers + 1)
         self.errors = [0] * (layers + 1)
+
+    def enter(self, index: int, takes_part: bool) -> float:
+        """A call enters a layer. Returns the moment, for `leave`."""
+        now = perf_counter()
+        if not self.entered[index]:
+            self.entered[index] = now
+        self.calls[index] += takes_part
+        return now
+
+    def leave(self, index: int, entered: float) -> None:
+        self.ended[index] = now = perf_counter()
+        self.seconds[index] += now - entered
 
     def record(self, ids: Sequence[str], listening: Collection[str], answered_by: str | None) -> CallRecord:
         """Inclusive times become own times: each layer's less that of the next layer further in."""
@@ -58,7 +77,9 @@ class Clocks:
             id = ids[index] if index < len(ids) else MODEL
             spent = self.seconds[index] or inner  # a member without hooks has no clock: it passes all on
             own = max(0.0, spent - inner)  # calls that overlap further in add up to more than the wall
-            rows.append(MemberRecord(id, self.calls[index], own, self._status(index, id, listening, answered_by)))
+            status = self._status(index, id, listening, answered_by)
+            lifetime = self.ended[index] - self.entered[index] if self.calls[index] else 0.0
+            rows.append(MemberRecord(id, self.calls[index], own, lifetime, status))
             inner = spent
         model, *members = rows
         return CallRecord(tuple(reversed(members)), model)

@@ -199,7 +199,8 @@ class PartStream:
         """Rewrite the text of blocks, one object of `factory(kind, id)` per block.
 
         `delta(text) -> text` gets each piece and returns what may leave now; `end() -> text` returns what was held.
-        kinds: of "text", "reasoning", "tool_input". Starts, ends, ids and metadata are kept.
+        kinds: of "text", "reasoning", "tool_input". Starts, ends, ids and metadata are kept. The tool call that
+        follows a rewritten input keeps the input that the model wrote: rewrite it too, with `map`.
         """
         return self.expand(_blocks.BlockRewriter(factory, kinds))
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import ClassVar, Literal, TypeAlias
+from typing import Literal, TypeAlias
 
 from .content import Content, Reasoning, Text, ToolCall
 from .values import JSON, JSONObject, Value, list_as_tuple, value
@@ -115,7 +115,6 @@ class ResponseInfo(Value):
 class GenerateResult(Value):
     """A whole answer."""
 
-    type: ClassVar[str] = "generate-result"
     content: Sequence[Content] = ()
     finish_reason: FinishReason = FinishReason("stop")
     usage: Usage = Usage()
