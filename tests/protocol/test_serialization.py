@@ -226,7 +226,6 @@ CALL: dict[str, Any] = {
 }
 
 ANSWER: dict[str, Any] = {
-    "type": "generate-result",
     "content": [
         {"type": "text", "text": "hi", "providerMetadata": {"p": {"itemId": "i"}}},
         {"type": "reasoning", "text": "", "providerMetadata": {"anthropic": {"redactedData": "r"}}},
