@@ -1,5 +1,4 @@
-"""The two ends of a chain that has a scope: the boundary outside, which keeps the outcome, and the tap inside, which
-counts what reaches the model."""
+"""The outer end of a chain that has a scope: each call gets a scope, and each scope one outcome."""
 
 from __future__ import annotations
 
@@ -12,16 +11,11 @@ import anyio
 
 from ..errors import ConfigError
 from ..protocol import (
-    DETACHED,
-    NO_USAGE,
-    Attempt,
-    CallContext,
     CallOptions,
     Closer,
     ErrorPart,
     Finish,
     GenerateResult,
-    LanguageModel,
     PartStream,
     StreamPart,
     StreamResult,
@@ -33,7 +27,8 @@ from ..protocol.stream_result import as_exception
 from .build import Listener
 from .outcome import Status
 from .record import Clocks
-from .scope import Host, Scope, refused_unbilled
+from .scope import Host, Scope
+from .tap import failed
 
 _log = logging.getLogger(__name__)
 _CLOSE_DEADLINE_S = 5.0
@@ -72,9 +67,14 @@ class Boundary:
             scope.end_without_loop("abandoned")
             raise
         except BaseException as error:
+            if scope.seen is not None:
+                failed(scope.seen, error)
             scope.error = error
             await scope.end(_status_of(error))
             raise
+        if (attempt := scope.seen) is not None:
+            attempt.status = "ok"
+            attempt.usage = result.usage
         scope.usage = result.usage
         scope.finish_reason = result.finish_reason
         if scope.host.listeners or scope.callbacks is not None:
@@ -98,6 +98,8 @@ class Boundary:
             scope.end_without_loop("abandoned")
             raise
         except BaseException as error:
+            if scope.seen is not None:
+                failed(scope.seen, error)
             scope.error = error
             status = _status_of(error)
             await _close_opened(scope)
@@ -195,7 +197,7 @@ async def _bounded(ending: _Ending) -> AsyncIterator[StreamPart]:
 
 
 async def _finish(scope: Scope, part: Finish) -> None:
-    if (attempt := scope.streaming) is not None:
+    if (attempt := scope.seen) is not None:
         attempt.status = "ok"
         attempt.usage = part.usage
     scope.usage = part.usage
@@ -258,100 +260,3 @@ def _each_part(listeners: Sequence[Listener]) -> MapPart | None:
         return part
 
     return tell
-
-
-class Tap:
-    """The innermost layer: every call that reaches the model goes into the scope's account.
-
-    leaf: False where the model is a chain with a scope of its own, which accounts for its calls itself. reads_streams:
-    whether the tap reads streams itself to learn what they cost; without a member that could change them on their way,
-    the boundary sees the same finish part, and one generator a part is enough.
-    """
-
-    def __init__(self, model: LanguageModel, *, leaf: bool, reads_streams: bool = True) -> None:
-        self._leaf = leaf
-        self._reads_streams = reads_streams
-        self._generate = model.do_generate
-        self._stream = model.do_stream
-        self.provider = model.provider
-        self.model_id = model.model_id
-
-    async def do_generate(self, options: CallOptions) -> GenerateResult:
-        context = options.context
-        scope: Scope | None = context if context.__class__ is Scope else context.scope  # type: ignore[assignment]
-        if scope is not None:
-            scope.attempts += 1
-            scope.answered_by = None  # whoever answered an earlier try of this call
-        if not self._leaf:
-            return await self._generate(options)
-        attempt = Attempt("generate", self.provider, self.model_id, context.helper)
-        if scope is not None:
-            if (ledger := scope._ledger) is not None:  # as `begin` does for an outermost scope, without the call
-                ledger.append(attempt)
-            else:
-                scope.begin(attempt)
-        else:
-            _begin_outside(attempt, context)
-        try:
-            result = await self._generate(options)
-        except BaseException as error:
-            _failed(attempt, error)
-            raise
-        attempt.status = "ok"
-        attempt.usage = result.usage
-        return result
-
-    async def do_stream(self, options: CallOptions) -> StreamResult:
-        context = options.context
-        scope: Scope | None = context if context.__class__ is Scope else context.scope  # type: ignore[assignment]
-        if scope is not None:
-            scope.attempts += 1
-            scope.answered_by = None
-        if self._leaf:
-            attempt = Attempt("stream", self.provider, self.model_id, context.helper)
-            if scope is not None:
-                scope.begin(attempt)
-            else:
-                _begin_outside(attempt, context)
-            try:
-                result = await self._stream(options)
-            except BaseException as error:
-                _failed(attempt, error)
-                raise
-            if self._reads_streams or scope is None:
-                result = result.through(lambda parts: _accounted(parts, attempt))
-            else:
-                scope.streaming = attempt
-        else:
-            result = await self._stream(options)
-        if scope is not None and scope.opened is not None:
-            scope.opened.append(result.stream)
-        return result
-
-
-def _begin_outside(attempt: Attempt, context: CallContext) -> None:
-    """A member's own call to the model: it stands in the request's ledger, and in no scope."""
-    if context is DETACHED:
-        _log.warning(
-            "a member called the model with options of its own, which no account can show: "
-            "use options.replace(...) for the same call, options.for_helper(prompt) for one of its own"
-        )
-    context.ledger.append(attempt)
-
-
-async def _accounted(parts: PartStream, attempt: Attempt) -> AsyncIterator[StreamPart]:
-    try:
-        async for part in parts:
-            if part.__class__ is Finish:
-                attempt.status = "ok"
-                attempt.usage = part.usage
-            yield part
-    finally:
-        if attempt.status == "running":
-            attempt.status = "error"
-
-
-def _failed(attempt: Attempt, error: BaseException) -> None:
-    attempt.status = "error"
-    if refused_unbilled(error):
-        attempt.usage = NO_USAGE

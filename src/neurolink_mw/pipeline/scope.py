@@ -11,7 +11,7 @@ from typing import cast
 
 import anyio
 
-from ..errors import ConfigError, ProviderError
+from ..errors import ConfigError
 from ..protocol import (
     DETACHED,
     NO_USAGE,
@@ -52,14 +52,14 @@ class Scope(CallContext):
 
     It is itself the context of the call: one object less for every call. `calls` are the model calls in it; the
     outermost scope reads them off the request's ledger, which also holds helper calls. `opened`: the streams that the
-    model opened, until one of them has become the answer; `streaming`: the attempt whose stream nobody else accounts
-    for. What may refer back to the scope (an error's traceback, a
+    model opened, until one of them has become the answer; `seen`: the attempt whose answer the boundary
+    sees as the model gave it, and accounts for. What may refer back to the scope (an error's traceback, a
     callback, a stream) is let go with the outcome, so that a call leaves nothing to the garbage collector.
     """
 
     __slots__ = (
         *("answered_by", "attempts", "callbacks", "calls", "cancelled", "clocks", "done", "error", "finish_reason"),
-        *("host", "kind", "metadata", "opened", "parent", "parts", "started", "streaming"),
+        *("host", "kind", "metadata", "opened", "parent", "parts", "started", "seen"),
         *("usage",),
     )
 
@@ -94,7 +94,7 @@ class Scope(CallContext):
         self.callbacks: list[AtEnd] | None = None
         self.clocks: Clocks | None = None
         self.opened: list[PartStream] | None = None
-        self.streaming: Attempt | None = None
+        self.seen: Attempt | None = None
         self.started = perf_counter()
 
     @property
@@ -123,6 +123,15 @@ class Scope(CallContext):
             scope.calls.append(attempt)
             scope = scope.parent
 
+    def begin_seen(self, attempt: Attempt) -> None:
+        """Begin the one attempt of a scope whose boundary stands on the model itself."""
+        self.attempts += 1
+        self.seen = attempt
+        if self._ledger is not None:
+            self._ledger.append(attempt)
+        else:
+            self.begin(attempt)
+
     def answer(self, id: str) -> None:
         """A member answers instead of the model, of this scope and of those around it."""
         scope: Scope | None = self
@@ -148,9 +157,8 @@ class Scope(CallContext):
         answered_by = self.answered_by
         if answered_by is None and status == "ok" and calls:
             answered_by = MODEL
-        error, self.error, self.opened = self.error, None, None
-        if self.streaming is not None and self.streaming.status == "running":
-            self.streaming.status = "error"
+        error = self.error
+        self._let_go()
         return Outcome(
             self.kind,
             status,
@@ -170,6 +178,11 @@ class Scope(CallContext):
             context=self,
         )
 
+    def _let_go(self) -> None:
+        self.error = self.opened = None
+        if self.seen is not None and self.seen.status == "running":
+            self.seen.status = "error"
+
     def _record(self, answered_by: str | None) -> CallRecord | None:
         clocks, host = self.clocks, self.host
         return None if clocks is None else clocks.record(host.member_ids, host.listening, answered_by)
@@ -178,7 +191,7 @@ class Scope(CallContext):
         """Settle, and tell everybody who listens. What they raise or how long they hang changes nothing."""
         if not self.host.listeners and self.callbacks is None:
             self.done = True
-            self.error = self.opened = None
+            self._let_go()
             return
         outcome = self.settle(status)
         if outcome is not None:
@@ -235,8 +248,3 @@ def _billed(calls: Sequence[Attempt]) -> Usage:
     for attempt in calls[1:]:
         total += attempt.usage or _UNKNOWN
     return total
-
-
-def refused_unbilled(error: BaseException) -> bool:
-    """Whether a provider refused with an HTTP status before it did any work: such an attempt costs nothing."""
-    return isinstance(error, ProviderError) and error.status is not None and error.status >= 400

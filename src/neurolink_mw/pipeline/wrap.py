@@ -10,13 +10,16 @@ from types import CodeType, FunctionType
 from ..errors import ConfigError
 from ..protocol import SPECIFICATION_VERSION, GenerateResult, LanguageModel, StreamResult, supported_urls
 from .bind import GENERATE, STREAM, Call, Layer, bind_call, names_of
-from .boundary import Boundary, Tap
+from .boundary import Boundary
 from .build import BuildContext, Listener, Surroundings
 from .middleware import Middleware, overrides
 from .order import Placed, arrange
 from .place import Use, as_uses
 from .record import Statistics
 from .scope import Host
+from .tap import Tap
+
+_ON_THE_WAY = ("transform_params", "wrap_generate", "wrap_stream")
 
 
 @dataclass(frozen=True)
@@ -170,9 +173,9 @@ def _compose(chain: Chain, layers: Sequence[Layer], *, scoped: bool, timed: bool
     model = chain.model
     if scoped:
         nested = isinstance(model, WrappedModel)
-        changed = any(overrides(place.use.member, "wrap_stream") for place in chain.placed)
         bare = model.with_scope() if isinstance(model, WrappedModel) else model
-        model = Tap(bare, leaf=not nested, reads_streams=changed)
+        between = any(overrides(place.use.member, hook) for place in chain.placed for hook in _ON_THE_WAY)
+        model = Tap(bare, leaf=not nested, seen=not between)
     inner = names_of(layers[-1])
     inner.do_generate, inner.do_stream = model.do_generate, model.do_stream
     if timed:
