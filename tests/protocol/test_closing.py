@@ -347,3 +347,40 @@ async def test_a_closer_runs_its_function_once() -> None:
         await closer()
     await closer()
     assert closer.done
+
+
+@depths
+async def test_who_reads_on_after_the_stream_was_closed_between_two_reads_is_told(layers: int) -> None:
+    stream = layered(PartStream.of(HELLO), layers)
+    seen = 0
+    with pytest.raises(anyio.ClosedResourceError):  # noqa: PT012  # a quiet end would look like a whole answer
+        async for _ in stream:
+            seen += 1
+            await stream.aclose()
+    assert seen == 1
+
+
+async def test_a_second_close_waits_until_the_first_is_done() -> None:
+    started, go = anyio.Event(), anyio.Event()
+    order: list[str] = []
+
+    async def close() -> None:
+        started.set()
+        with anyio.CancelScope(shield=True):
+            await go.wait()
+        order.append("closed")
+
+    stream = PartStream(passed_on(PartStream.of(())), close=close)
+
+    async def second() -> None:
+        await started.wait()
+        async with anyio.create_task_group() as inner:
+            inner.start_soon(stream.aclose)
+            await anyio.lowlevel.checkpoint()
+            go.set()
+        order.append("second")
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(stream.aclose)
+        tasks.start_soon(second)
+    assert order == ["closed", "second"]

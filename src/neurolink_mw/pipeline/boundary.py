@@ -120,6 +120,7 @@ class _Ending(Closer):
         super().__init__(inner.aclose)
         self.scope = scope
         self.inner = inner
+        inner._inner = True  # the boundary's generator reads it, as that of a derived stream does
 
     async def __call__(self) -> None:
         try:
@@ -150,7 +151,7 @@ class _ScopedStream(PartStream):
         # Whoever closes it while an exception passes by: `async with stream`, `aclosing(stream)`, a `finally`.
         if _is_cancellation(sys.exc_info()[1]):
             ending.scope.cancelled = True
-        if not self._closed and self._is_being_read() and not self._can_end_a_read():
+        if self._ending is None and self._is_being_read() and not self._can_end_a_read():
             raise RuntimeError(
                 "this stream is being read, and its source has no close function to end the read: cancel the reader"
             )

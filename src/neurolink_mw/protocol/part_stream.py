@@ -58,12 +58,16 @@ class PartStream:
     the source ends or fails, when the stream is closed, or when it is dropped, also if nothing was ever read. What a
     read raises because of it reaches the reader as `anyio.ClosedResourceError`.
 
-    A stream has one reader. `async for` iterates an async generator directly, at no cost. With a plain close function
-    there is one generator more in between, which sees the source's end; a generator that is given a `Closer`, calls it
+    A stream has one reader. `async for` reads the source's async generator with nothing in between. With a plain close
+    function there is one generator more, which sees the source's end; a generator that is given a `Closer`, calls it
     at its own end and raises `ClosedResourceError` itself once that is `done` needs none.
     """
 
-    __slots__ = ("__weakref__", "_close", "_closed", "_finalizer", "_iterator", "_upstream")
+    # `__anext__` is a slot: reading a stream is reading its generator, with nothing in between, until it is closed.
+    __slots__ = ("__anext__", "__weakref__", "_close", "_ending", "_finalizer", "_inner", "_iterator", "_upstream")
+
+    __anext__: Callable[[], Awaitable[StreamPart]]
+    _finalizer: weakref.finalize[[Closer, object], _Generator] | None
 
     def __init__(self, source: AsyncIterator[StreamPart], *, close: Close | None = None) -> None:
         if not hasattr(source, "__anext__"):
@@ -76,16 +80,21 @@ class PartStream:
             close = close if isasyncgen(source) else _both(close, getattr(source, "aclose", None))
             closer = None if close is None else Closer(close)
             source = _relay(source, closer)
-        self._iterator: _Generator | None = cast(_Generator, source)
-        self._upstream: PartStream | None = None
-        self._closed = False
-        self._close = closer
-        self._finalizer: weakref.finalize[[Closer, object], AsyncIterator[StreamPart]] | None = None
+        self._set_up(cast(_Generator, source), None, closer)
         if closer is not None:
             # On the iterator, not on this handle: `async for part in (await model.do_stream(o)).stream` drops the
             # handle at once and reads on.
-            self._finalizer = weakref.finalize(source, _close_dropped, closer, current_loop())
+            self._finalizer = weakref.finalize(self._iterator, _close_dropped, closer, current_loop())
             self._finalizer.atexit = False
+
+    def _set_up(self, iterator: _Generator, upstream: PartStream | None, close: Closer | None) -> None:
+        self._iterator = iterator
+        self.__anext__ = iterator.__anext__
+        self._upstream = upstream
+        self._inner = False  # whether another stream is derived from this one, and reads it
+        self._ending: anyio.Event | None = None  # set when it has been closed, there since it is being closed
+        self._close = close
+        self._finalizer = None
 
     @classmethod
     def of(cls, parts: Iterable[StreamPart]) -> PartStream:
@@ -94,17 +103,10 @@ class PartStream:
 
     # -- reading
 
-    def _source(self) -> AsyncIterator[StreamPart]:
-        if self._closed:
-            raise anyio.ClosedResourceError
-        assert self._iterator is not None
-        return self._iterator
-
     def __aiter__(self) -> AsyncIterator[StreamPart]:
-        return self._source()
-
-    def __anext__(self) -> Awaitable[StreamPart]:
-        return self._source().__anext__()
+        if self._ending is not None:
+            raise anyio.ClosedResourceError
+        return self._iterator if self._inner else self
 
     # -- closing
 
@@ -117,13 +119,16 @@ class PartStream:
         await self.aclose()
 
     async def aclose(self) -> None:
-        """Close this stream and everything upstream, once.
+        """Close this stream and everything upstream, once. Whoever calls it meanwhile waits until that is done.
 
         From another task while a read waits: the source's close function ends that read, the reader gets
         `anyio.ClosedResourceError`, and the streams are closed after it has left. `RuntimeError` where a stream that
         is being read has no close function, since nothing could end its read.
         """
-        if self._closed:
+        if self._ending is not None:
+            # Not where another stream reads this one: its reader may be on the way out, and is waited for.
+            if not self._inner:
+                await self._ending.wait()
             return
         chain = list(self._lineage())
         reading = self._is_being_read()  # by another task
@@ -133,7 +138,7 @@ class PartStream:
                 "this stream is being read, and its source has no close function to end the read: "
                 "cancel the reader, or give PartStream(source, close=...) one"
             )
-        self._closed = True
+        self._begin_closing()
         steps: list[Close] = [close, self._reader_has_left] if reading and close is not None else []
         for stream in chain:
             steps.append(stream._close_generator)
@@ -143,12 +148,21 @@ class PartStream:
             await _run_all(steps)
         finally:
             for stream in chain:
+                stream._begin_closing().set()
                 if stream._finalizer is not None:
                     stream._finalizer.detach()
         if reading and self._is_being_read():
             raise RuntimeError(
                 "this stream was closed, and the task that reads it still waits: its close function has to end the read"
             )
+
+    def _begin_closing(self) -> anyio.Event:
+        """From here on nothing can be read. A generator that was closed between two reads would end quietly instead,
+        as if the answer were whole."""
+        if self._ending is None:
+            self._ending = anyio.Event()
+            self.__anext__ = _refuse_to_read
+        return self._ending
 
     async def _reader_has_left(self) -> None:
         delay = 0.0
@@ -157,8 +171,8 @@ class PartStream:
             delay = min(delay + 0.001, 0.02)
 
     async def _close_generator(self) -> None:
-        self._closed = True
-        if self._iterator is not None and not self._iterator.ag_running:
+        self._begin_closing()
+        if not self._iterator.ag_running:
             await self._iterator.aclose()
 
     def _lineage(self) -> Iterable[PartStream]:
@@ -169,7 +183,7 @@ class PartStream:
             stream = stream._upstream
 
     def _is_being_read(self) -> bool:
-        return any(one._iterator is not None and one._iterator.ag_running for one in self._lineage())
+        return any(stream._iterator.ag_running for stream in self._lineage())
 
     # -- deriving
 
@@ -193,6 +207,7 @@ class PartStream:
             )
         derived = PartStream(made)
         derived._upstream = self
+        self._inner = True
         return derived
 
     def blocks(self, factory: _blocks.BlockFactory, kinds: Sequence[str] = ("text",)) -> PartStream:
@@ -206,33 +221,27 @@ class PartStream:
 
 
 class _Mapped(PartStream):
-    """A stream with sync functions over each part. Its loop is made when reading begins, so that maps can be joined."""
+    """A stream with sync functions over each part. Until it is read, a map of it is the same loop with one more."""
 
-    __slots__ = ("_fns",)
+    __slots__ = ("_begun", "_fns", "_source")
 
-    def __init__(self, upstream: PartStream, fns: tuple[MapPart, ...]) -> None:
-        self._iterator = None
-        self._upstream = upstream
-        self._closed = False
-        self._close = None
-        self._finalizer = None
+    def __init__(self, source: PartStream, fns: tuple[MapPart, ...]) -> None:
+        self._begun: list[bool] = []  # filled by the loop itself, which must not refer back to this handle
+        self._set_up(cast(_Generator, _map(source, fns, self._begun)), source, None)
+        self._source = source
         self._fns = fns
-
-    def _source(self) -> AsyncIterator[StreamPart]:
-        if self._closed:
-            raise anyio.ClosedResourceError
-        if self._iterator is None:
-            assert self._upstream is not None
-            self._iterator = cast(_Generator, _map(self._upstream, self._fns))
-        return self._iterator
+        source._inner = True
 
     def map(self, fn: MapPart) -> PartStream:
-        if self._iterator is not None or self._upstream is None:
-            return PartStream.map(self, fn)
-        return _Mapped(self._upstream, (*self._fns, fn))
+        return super().map(fn) if self._begun else _Mapped(self._source, (*self._fns, fn))
 
 
-async def _map(upstream: PartStream, fns: tuple[MapPart, ...]) -> AsyncGenerator[StreamPart, None]:
+def _refuse_to_read() -> Awaitable[StreamPart]:
+    raise anyio.ClosedResourceError
+
+
+async def _map(upstream: PartStream, fns: tuple[MapPart, ...], begun: list[bool]) -> AsyncGenerator[StreamPart, None]:
+    begun.append(True)
     if len(fns) == 1:
         (fn,) = fns
         async for part in upstream:

@@ -6,6 +6,7 @@ of that shape. So nothing here asks what a client is an instance of.
 
 from __future__ import annotations
 
+import asyncio
 import ssl
 import sys
 from collections.abc import AsyncIterator, Mapping
@@ -15,6 +16,7 @@ from weakref import WeakKeyDictionary
 
 import anyio
 
+from ...errors import ConfigError
 from ...protocol.late_close import current_loop
 
 CONNECT_TIMEOUT_S = 10.0
@@ -90,8 +92,18 @@ class OwnClients:
         loop = current_loop()
         client = self._clients.get(loop)
         if client is None:
-            client = self._clients[loop] = self._make()
+            self._forget_ended_loops()
+            try:
+                client = self._clients[loop] = self._make()
+            except (ImportError, ValueError) as error:  # what httpx makes of HTTP_PROXY and its like
+                raise ConfigError(f"no HTTP client can be made with the proxies of this environment: {error}") from None
         return client
+
+    def _forget_ended_loops(self) -> None:
+        """A client refers to its asyncio loop, through its connections, and would keep both for ever."""
+        for loop in list(self._clients):
+            if isinstance(loop, asyncio.AbstractEventLoop) and loop.is_closed():
+                del self._clients[loop]
 
     async def aclose(self) -> None:
         """Close the running loop's client. Those of other loops cannot be closed from here: their connections end with

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from urllib.parse import urlencode, urlsplit, urlunsplit
+from urllib.parse import parse_qsl, unquote, urlencode, urlsplit, urlunsplit
 
 from ...errors import ConfigError
 
@@ -41,8 +41,11 @@ class Endpoint:
             raise ConfigError(fault)
         if api_key:
             self._headers.setdefault("authorization", f"Bearer {api_key}")
-        named = [text for name, text in query_params.items() if _SECRET_NAME.search(name)]
-        self._secrets = [*named, *filter(None, (api_key, url.password))]
+        asked = (*parse_qsl(url.query, keep_blank_values=True), *query_params.items())
+        named = [text for name, text in asked if _SECRET_NAME.search(name)]
+        password = unquote(url.password or "")
+        login = f"{unquote(url.username or '')}:{password}" if password else ""
+        self._secrets = [*named, *filter(None, (api_key, password, login))]
 
     def headers_for(self, headers: Mapping[str, str | None], accept: str) -> dict[str, str | None]:
         """The headers of one call: its own win, and a None takes one away."""

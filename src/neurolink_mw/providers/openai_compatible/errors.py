@@ -7,6 +7,9 @@ short excerpt, never a key: what was sent as a secret is blotted out first.
 
 from __future__ import annotations
 
+import base64
+import html
+import json
 import math
 import re
 import time
@@ -14,6 +17,7 @@ from collections.abc import Iterable, Mapping
 from email.utils import parsedate_to_datetime
 from http.client import responses as _REASONS
 from typing import Final, NamedTuple
+from urllib.parse import quote, quote_plus
 
 import orjson
 
@@ -91,7 +95,7 @@ class ErrorReader:
     def __init__(self, provider: str | None = None, model_id: str | None = None, secrets: Iterable[str] = ()) -> None:
         self.provider = provider
         self.model_id = model_id
-        self._secrets = sorted({text for text in secrets if len(text) >= _SHORTEST_SECRET}, key=len, reverse=True)
+        self._secrets = tuple(secrets)
 
     def of_response(self, status: int, headers: Mapping[str, str], body: bytes) -> ProviderError:
         """The error of an HTTP status above 299."""
@@ -125,7 +129,7 @@ class ErrorReader:
         self, what: str, body: object, *, status: int | None = None, headers: Mapping[str, str] | None = None
     ) -> ProviderError:
         """The error of an answer that is none. what: what is wrong with it; body: what is quoted."""
-        said = self.excerpt(body if isinstance(body, bytes | str) else _text(body))
+        said = self.excerpt(body if body is None or isinstance(body, bytes | str) else _text(body))
         message = f"{what}: {said}" if said else what
         return self._make(ProviderError, message, status, None, None, request_id_of(headers or {}))
 
@@ -163,10 +167,16 @@ class ErrorReader:
             return ""
         text = said[:_READ_LENGTH].decode("utf-8", "replace") if isinstance(said, bytes) else said[:_READ_LENGTH]
         text = _CONTROL.sub(" ", text)
-        for secret in self._secrets:
-            text = text.replace(secret, _REDACTED)
+        text = self._redacted(text)
         text = _KEY_SHAPES.sub(_REDACTED, text).strip()
         return text if len(text) <= EXCERPT_LENGTH else text[: EXCERPT_LENGTH - 1] + "…"
+
+    def _redacted(self, text: str) -> str:
+        # Only when something is quoted: most calls quote nothing.
+        long = (secret for secret in self._secrets if len(secret) >= _SHORTEST_SECRET)
+        for form in sorted({form for secret in long for form in _spellings(secret)}, key=len, reverse=True):
+            text = text.replace(form, _REDACTED)
+        return text
 
     def _make(
         self,
@@ -184,8 +194,16 @@ class ErrorReader:
             status=status,
             retryable=retryable,
             retry_after=wait,
-            request_id=request_id,
+            request_id=self._redacted(request_id) if request_id else None,
         )
+
+
+def _spellings(secret: str) -> set[str]:
+    """A secret in every form that a server may echo it in: as it is, in JSON, an address, HTML, or base64."""
+    in_json = json.dumps(secret)[1:-1]
+    encoded = base64.b64encode(secret.encode()).decode()
+    forms = {secret, in_json, in_json.replace("/", r"\/"), quote(secret, safe=""), quote_plus(secret), quote(secret)}
+    return forms | {html.escape(secret), encoded, encoded.rstrip("=")}
 
 
 def parsed(body: bytes) -> object:

@@ -144,9 +144,9 @@ class OpenAICompatibleModel:
         response = await call.send()
         status, headers = response.status_code, _lower(response.headers)
         media_type = headers.get("content-type", "").partition(";")[0].strip().lower()
-        if media_type == "text/html" or media_type.endswith("json"):
+        if media_type == "text/html" or media_type.endswith("json") or status in (204, 205):
             body, _ = await read_body(response, call.transport, _ERROR_BODY_LIMIT)
-            raise _no_stream(call.errors, media_type, body, status, headers)
+            raise _no_stream(call.errors, media_type or "no content", body, status, headers)
         machine = ChatStream(
             provider=self.provider,
             warnings=call.warnings,

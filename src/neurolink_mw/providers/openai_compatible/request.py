@@ -5,6 +5,7 @@ The format is OpenAI's POST /chat/completions, as its API reference describes it
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Final
 
@@ -76,6 +77,11 @@ def build_request(
         native["stream_options"] = {"include_usage": True}
     native.update(extra_body or {})
     native.update(own.extra_body)
+    if isinstance(many := native.get("n"), int) and many > 1:
+        raise errors.refused("n: a call has one answer; make several calls for several answers")
+    for name, number in native.items():
+        if isinstance(number, float) and not math.isfinite(number):
+            raise errors.refused(f"{name}: {number} is no number that JSON can hold")
     # Which of the two calls this is, the caller has said by making it.
     if stream:
         native["stream"] = True

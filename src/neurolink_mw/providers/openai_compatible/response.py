@@ -65,9 +65,19 @@ def parse_response(
         raise errors.malformed("the answer is not a chat completion", native, status=status, headers=headers)
     if choice.get("error"):
         raise errors.of_object(choice, status=status, headers=headers)
+    for name, kinds in (("content", str | list), ("tool_calls", list)):
+        if message.get(name) is not None and not isinstance(message[name], kinds):
+            # Read as if it were absent, it would make an empty answer that looks whole.
+            what = f"{name} of the answer is of type {type(message[name]).__name__}"
+            raise errors.malformed(what, native, status=status, headers=headers)
     refusal = words(message.get("refusal"))
+    try:
+        content = _content(message, native, provider, request_body, errors)
+    except _NamelessCall as call:
+        what = f"{call} of the answer names no function"
+        raise errors.malformed(what, native, status=status, headers=headers) from None
     return GenerateResult(
-        _content(message, native, provider, request_body, errors),
+        content,
         finish_reason(choice.get("finish_reason"), refused=refusal is not None),
         usage(native.get("usage")),
         warnings,
@@ -77,6 +87,10 @@ def parse_response(
             words(native.get("id")), timestamp(native.get("created")), words(native.get("model")), headers, native
         ),
     )
+
+
+class _NamelessCall(Exception):
+    """A tool call that names no function; says which."""
 
 
 def _content(
@@ -123,7 +137,7 @@ def _tool_calls(
         function = call.get("function") if isinstance(call, Mapping) else None
         name = words(function.get("name")) if isinstance(function, Mapping) else None
         if not isinstance(call, Mapping) or not isinstance(function, Mapping) or name is None:
-            raise errors.malformed(f"tool_calls[{index}] of the answer names no function", None)
+            raise _NamelessCall(f"tool_calls[{index}]")
         arguments = argument_text(function.get("arguments"), errors)
         yield ToolCall(
             ids.take(call.get("id")), name, arguments or "{}", provider_metadata=signature_metadata(call, provider)

@@ -14,6 +14,7 @@ MAX_EVENT_BYTES: Final = 16 * 1024 * 1024
 
 _FIELDS = frozenset({b"", b"data", b"event", b"id", b"retry"})  # b"": a comment
 _STRAY_BYTES = 4096
+_RETRY_DIGITS = 15  # milliseconds; Python refuses to read a number of thousands of digits
 _BOM = b"\xef\xbb\xbf"
 
 
@@ -110,7 +111,7 @@ class SseDecoder:
             self._event = value.decode("utf-8", "replace")
         elif name == b"id" and b"\0" not in value:
             self._id = value.decode("utf-8", "replace")
-        elif name == b"retry" and value.isdigit():
+        elif name == b"retry" and value.isdigit() and len(value) <= _RETRY_DIGITS:
             self._retry = int(value)
         elif name not in _FIELDS and not self.stray:
             self.stray = line[:_STRAY_BYTES]

@@ -163,7 +163,7 @@ class ChatStream:
             file = audio_file(self._audio, "".join(self._audio_data), self._provider, self._audio_type)
             parts.extend([file] if file is not None else [])
         if self._tools is not None:
-            closed, error = self._tools.end(whole=complete)
+            closed, error = self._tools.end(whole=complete, status=self._status)
             self._failed = self._failed or error is not None
             parts.extend(closed)
         reason = finish_reason(self._reason, refused=bool(self._refusal), failed=self._failed)

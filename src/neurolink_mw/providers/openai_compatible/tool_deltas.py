@@ -66,8 +66,9 @@ class ToolDeltas:
         begin = ToolInputStart(call.id, name)
         return [begin, ToolInputDelta(call.id, "".join(call.pieces))] if call.pieces else [begin]
 
-    def end(self, *, whole: bool) -> tuple[list[StreamPart], ProviderError | None]:
+    def end(self, *, whole: bool, status: int | None = None) -> tuple[list[StreamPart], ProviderError | None]:
         """Close every call, in order. whole: the model had finished; else no call is passed on, only its block closed.
+        status: of the HTTP answer.
 
         The error: a call whose name never came, which cannot be passed on either.
         """
@@ -80,7 +81,8 @@ class ToolDeltas:
                     input = "".join(call.pieces) or "{}"
                     parts.append(ToolCall(call.id, call.name, input, provider_metadata=call.metadata))
             elif whole:
-                error = self._errors.malformed("a tool call of the stream never got a name", None)
+                said = {"id": call.id, "arguments": "".join(call.pieces)}
+                error = self._errors.malformed("a tool call of the stream never got a name", said, status=status)
                 parts.append(ErrorPart(error))
         self._calls.clear()
         return parts, error
