@@ -9,6 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError
 
 from .errors import ConfigError
 from .pipeline.middleware import describe_invalid
+from .pipeline.wording import did_you_mean
 from .plugins import Deferred, hookimpl
 from .plugins.hookspecs import RegisterProvider
 from .protocol import LanguageModel
@@ -49,6 +50,10 @@ class OpenAICompatibleSettings(BaseModel):
 def _openai_compatible(model_id: str, **config: object) -> LanguageModel:
     """A model from its name and settings. What is not given comes from OPENAI_BASE_URL and OPENAI_API_KEY."""
     name = f"openai-compatible:{model_id}"
+    for option in config:
+        if option not in OpenAICompatibleSettings.model_fields:
+            allowed = sorted(OpenAICompatibleSettings.model_fields)
+            raise ConfigError(f"{name}.{option}: there is no such option{did_you_mean(option, allowed)}")
     for setting, variable in (("base_url", "OPENAI_BASE_URL"), ("api_key", "OPENAI_API_KEY")):
         if setting not in config:
             if not os.environ.get(variable):

@@ -100,6 +100,10 @@ def settings(**config: Any) -> dict[str, Any]:
         ),
         (
             {"model": {"provider": "openai-compatible", "model_id": "m", "base_ur": "x", "base_url": "y"}},
+            "model: openai-compatible:m.base_ur: there is no such option; did you mean 'base_url'?",
+        ),
+        (
+            {"model": {"provider": "openai-compatible", "model_id": "m", "base_url": "y"}},
             "model: openai-compatible:m needs its api_key: set OPENAI_API_KEY, or api_key beside the model's name",
         ),
         (

@@ -455,3 +455,32 @@ async def test_a_middleware_shows_its_class_and_id_and_no_option() -> None:
 
 async def test_a_stream_goes_through_a_middleware_without_hooks() -> None:
     assert len(await read(wrap_model(Model(), [Bare()]))) == 5
+
+
+def test_a_wrap_that_forgets_its_return_is_refused_when_the_class_is_defined() -> None:
+    with pytest.raises(ConfigError, match=r"Silent.wrap_generate never returns anything: is there a `return` missing"):
+
+        class Silent(Middleware):
+            async def wrap_generate(self, model: LanguageModel, options: CallOptions) -> GenerateResult:  # type: ignore[return]
+                await model.do_generate(options)
+
+
+def test_a_hook_that_always_raises_is_no_forgotten_return() -> None:
+    class Refusing(Middleware):
+        async def wrap_generate(self, model: LanguageModel, options: CallOptions) -> GenerateResult:
+            raise LookupError
+
+        async def wrap_stream(self, model: LanguageModel, options: CallOptions) -> StreamResult:
+            if options.tools:
+                raise LookupError
+            return await model.do_stream(options)
+
+    assert Refusing().id == "refusing"
+
+
+def test_a_hook_with_the_wrong_arguments_is_refused_when_the_class_is_defined() -> None:
+    with pytest.raises(ConfigError, match=r"Short.wrap_stream is called as wrap_stream\(model, options\)"):
+
+        class Short(Middleware):
+            async def wrap_stream(self, options: CallOptions) -> StreamResult:  # type: ignore[override]
+                raise LookupError

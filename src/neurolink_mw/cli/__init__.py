@@ -6,6 +6,7 @@ Answers go to standard output, everything else to standard error. Exit codes: 0 
 
 from __future__ import annotations
 
+from importlib.metadata import version
 from pathlib import Path
 from typing import Annotated
 
@@ -20,6 +21,12 @@ Config = Annotated[Path, typer.Option("--config", "-c", help="The pipeline: a TO
 Json = Annotated[bool, typer.Option("--json", help="Print machine-readable output only.")]
 
 
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(version("neurolink-mw"))
+        raise typer.Exit
+
+
 def make_app() -> typer.Typer:
     """The command with its own subcommands and those of the plugins."""
     app = typer.Typer(
@@ -28,6 +35,14 @@ def make_app() -> typer.Typer:
         pretty_exceptions_enable=False,
         help="Middleware pipelines around calls to language models.",
     )
+
+    @app.callback()
+    def options(
+        show_version: Annotated[
+            bool, typer.Option("--version", is_eager=True, callback=_print_version, help="Print the version.")
+        ] = False,
+    ) -> None:
+        """Middleware pipelines around calls to language models."""
 
     @app.command()
     def demo() -> None:

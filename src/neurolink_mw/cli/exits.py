@@ -10,9 +10,10 @@ from contextlib import contextmanager
 import typer
 
 from ..errors import NeurolinkError, ProviderError
-from .output import print_error
+from .output import OutputFailed, notes, print_error
 
 OK = 0
+OUTPUT_FAILED = 1
 BAD_INPUT = 2
 DENIED = 3
 PROVIDER_FAILURE = 4
@@ -36,5 +37,13 @@ def exits(*, as_json: bool = False) -> Iterator[None]:
         raise typer.Exit(INTERRUPTED) from None
     except BrokenPipeError:
         # Whoever read our output has gone. Python would complain again when it flushes at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        raise typer.Exit(1) from None
+        _silence_output()
+        raise typer.Exit(OUTPUT_FAILED) from None
+    except OutputFailed as error:
+        _silence_output()
+        notes().print(f"error: {error}", markup=False)
+        raise typer.Exit(OUTPUT_FAILED) from None
+
+
+def _silence_output() -> None:
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.__stdout__.fileno() if sys.__stdout__ is not None else 1)

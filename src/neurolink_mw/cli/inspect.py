@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import io
 import json
-import sys
 from pathlib import Path
 
 import typer
@@ -57,7 +57,9 @@ def plugins(*, as_json: bool) -> None:
             where = f"{info.distribution} {info.version}" if info.distribution else "-"
             # An error is told below: it is a sentence, and no cell.
             table.add_row(*map(escape, (info.name, where, info.status, offers or "-")))
-        console(sys.stdout).print(table)
+        rendered = io.StringIO()  # so that all output goes one way, with one kind of failure
+        console(rendered).print(table)
+        write(rendered.getvalue())
         for info in found:
             if info.error:
                 write(f"{info.name}: {info.error}\n")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from typing import IO, Any
+from typing import IO, Any, TextIO
 
 from rich.console import Console
 from rich.markup import escape
@@ -27,21 +27,32 @@ def console(file: IO[str]) -> Console:
     return Console(file=file, highlight=False, soft_wrap=True, width=None if file.isatty() else _UNCUT)
 
 
+class OutputFailed(Exception):
+    """Standard output cannot be written: it is closed, or its disk is full."""
+
+
 def write(text: str) -> None:
-    """A piece of an answer, at once."""
-    out = sys.stdout
+    """A piece of an answer, at once. Raises OutputFailed; BrokenPipeError where the reader has gone."""
+    out: TextIO | None = sys.stdout
+    if out is None:
+        raise OutputFailed("standard output is closed")
     try:
-        out.write(text)
-    except UnicodeEncodeError:  # a lone surrogate, or a character that this output cannot show
-        out.write(text.encode(out.encoding, "backslashreplace").decode(out.encoding))
-    out.flush()
+        try:
+            out.write(text)
+        except UnicodeEncodeError:  # a lone surrogate, or a character that this output cannot show
+            out.write(text.encode(out.encoding, "backslashreplace").decode(out.encoding))
+        out.flush()
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        raise OutputFailed(f"standard output cannot be written: {error.strerror}") from None
 
 
 def write_json(data: Any) -> None:
     """One JSON document on a line of its own."""
     text = json.dumps(data, ensure_ascii=False)
     try:
-        text.encode(sys.stdout.encoding or "ascii")
+        text.encode(getattr(sys.stdout, "encoding", None) or "ascii")
     except UnicodeEncodeError:
         text = json.dumps(data)
     write(text + "\n")

@@ -8,9 +8,10 @@ from typing import Any
 
 from ..errors import ConfigError, NeurolinkError, PluginError
 from ..pipeline import Middleware, Use
-from ..pipeline.middleware import did_you_mean, make_config
+from ..pipeline.middleware import make_config
 from ..pipeline.order import Placed, arrange
 from ..pipeline.place import as_uses
+from ..pipeline.wording import did_you_mean
 from ..plugins import Registry, default_registry, with_plugins
 from ..plugins.registry import without_texts
 from .layer import Layers

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..errors import ConfigError
-from ..pipeline.middleware import did_you_mean
+from ..pipeline.wording import did_you_mean
 
 
 @dataclass(frozen=True)

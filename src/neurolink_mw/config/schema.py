@@ -9,7 +9,7 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from ..pipeline import When
-from ..pipeline.middleware import did_you_mean
+from ..pipeline.wording import did_you_mean
 from .secrets import Fault, Place
 
 

@@ -209,6 +209,8 @@ class Lifecycle(Middleware):
         causes = _causes(outcome.error)
         before = any(one is known for one in causes for known in told)
         told += causes
+        if context.root is context:  # the request is over, and its failure refers to it through its traceback
+            context.set(self._told, None)
         return before
 
     async def _call(self, callback: Callback | None, name: str, event: object) -> None:

@@ -10,7 +10,7 @@ from inspect import isawaitable, iscoroutinefunction
 
 from ..errors import ConfigError
 from ..protocol import JSON, CallOptions, Value, camel_case
-from .middleware import did_you_mean
+from .wording import did_you_mean
 
 _FIELDS = {f.name: f.name for f in dataclasses.fields(CallOptions) if f.name not in ("context", "metadata", "extra")}
 _FIELDS |= {camel_case(name): name for name in _FIELDS}

@@ -11,7 +11,8 @@ from ..errors import ConfigError
 from ..protocol import DETACHED, CallOptions, Kind, LanguageModel, with_context
 from .bind import awaiting, not_options
 from .conditions import When
-from .middleware import HOOKS, Stage, overrides
+from .hook_checks import HOOKS
+from .middleware import Stage, overrides
 from .order import Placed
 from .scope import Host, Scope
 from .wrap import WrappedModel
@@ -74,6 +75,9 @@ class Explanation:
         ]
         for member in self.members:
             hooks = ", ".join(member.hooks) or "no hooks"
+            wraps = [hook for hook in ("wrap_generate", "wrap_stream") if hook in member.hooks]
+            if len(wraps) == 1:
+                hooks += f" ({wraps[0].removeprefix('wrap_')} only)"
             lines.append(f"  {member.id}: {member.why}; {hooks}{f'; only when {member.when}' if member.when else ''}")
         lines += [f"  left out: {id}: {why}" for id, why in self.left_out]
         return "\n".join(lines)

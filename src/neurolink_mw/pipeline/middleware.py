@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from difflib import get_close_matches
 from enum import IntEnum
 from typing import TYPE_CHECKING, ClassVar, Literal, TypeAlias
 
@@ -26,6 +25,8 @@ from ..protocol import (
     ToolRunner,
     supported_urls,
 )
+from .hook_checks import check_hooks
+from .wording import did_you_mean
 
 if TYPE_CHECKING:
     from anyio.abc import TaskGroup
@@ -33,9 +34,6 @@ if TYPE_CHECKING:
     from .build import BuildContext
 
 Effect: TypeAlias = Literal["prompt", "tools", "params", "output", "metadata"]
-
-HOOKS = ("transform_params", "wrap_generate", "wrap_stream", "wrap_tool", "wrap_decide")
-OVERRIDES = ("override_provider", "override_model_id", "override_supported_urls")
 
 
 class Stage(IntEnum):
@@ -112,7 +110,7 @@ class Middleware:
         super().__init_subclass__(**kwargs)
         if "id" not in cls.__dict__:
             cls.id = re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "_", cls.__name__).lower().strip("_")
-        _refuse_misspelt_hooks(cls)
+        check_hooks(cls, Middleware)
         for name in ("before", "after"):
             if isinstance(getattr(cls, name), str):
                 raise ConfigError(f"{cls.__name__}.{name} is a list of ids, not one string")
@@ -212,19 +210,3 @@ def _without_texts(message: str, given: object) -> str:
     for item in inner:
         message = _without_texts(message, item)
     return message
-
-
-def did_you_mean(name: str, allowed: Sequence[str]) -> str:
-    """The end of a sentence about an unknown name: the likely one, or all that are allowed."""
-    close = get_close_matches(name, allowed, n=1)
-    listed = f" (allowed: {', '.join(allowed)})" if allowed else ""
-    return f"; did you mean {close[0]!r}?{listed}" if close else listed
-
-
-def _refuse_misspelt_hooks(cls: type[Middleware]) -> None:
-    known = (*HOOKS, *OVERRIDES)
-    own = (base for base in cls.__mro__ if base not in Middleware.__mro__)  # mixins too
-    for name in (name for base in own for name in vars(base)):
-        if re.match(r"(wrap|transform|override)(_|[A-Z])", name) and name not in known and callable(getattr(cls, name)):
-            # A guard whose hook is misspelt would never run, and nobody would notice.
-            raise ConfigError(f"{cls.__name__}.{name} is no hook{did_you_mean(name, known)}")

@@ -11,8 +11,8 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from ..errors import ConfigError
-from .middleware import did_you_mean
 from .place import Use
+from .wording import did_you_mean
 
 
 @dataclass(frozen=True)

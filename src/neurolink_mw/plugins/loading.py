@@ -8,7 +8,7 @@ from inspect import Parameter, isasyncgenfunction, iscoroutinefunction, isgenera
 from typing import Any
 
 from ..errors import NeurolinkError, PluginError
-from ..pipeline.middleware import did_you_mean
+from ..pipeline.wording import did_you_mean
 from .hookspecs import API_VERSION
 from .registry import Offer, PluginInfo, Registry
 

@@ -12,7 +12,7 @@ import pluggy
 
 from ..errors import ConfigError, NeurolinkError, PluginError
 from ..pipeline import Middleware
-from ..pipeline.middleware import did_you_mean
+from ..pipeline.wording import did_you_mean
 from ..protocol import DecisionModel, LanguageModel
 from .hookspecs import PROJECT, Hooks, ModelFactory, StoreFactory
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 from typing import Any
 
@@ -243,3 +244,20 @@ def test_error_details_of_anything_are_harmless() -> None:
     nothing: list[object] = [None, 5, [], {}, {"error": {"message": 5, "code": True}}, {"detail": [5]}, {"error": []}]
     for odd in nothing:
         assert error_details(odd).message is None
+
+
+@pytest.mark.parametrize(
+    "echoed",
+    [
+        "ab/cD+ef==GH",
+        r"ab\/cD+ef==GH",
+        "ab%2FcD%2Bef%3D%3DGH",
+        "ab/cD%2Bef%3D%3DGH",
+        base64.b64encode(b"ab/cD+ef==GH").decode(),
+    ],
+)
+def test_a_secret_is_blotted_out_however_it_is_spelt(echoed: str) -> None:
+    body = f'{{"fault": {{"received": "{echoed}"}}}}'.encode()
+    error = ErrorReader("acme", "m", ["ab/cD+ef==GH"]).of_response(400, {"x-request-id": f"r-{echoed}"}, body)
+    assert echoed not in str(error)
+    assert error.request_id == "r-[redacted]"

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
+import gc
 import gzip
 import socket
 import subprocess
 import sys
+import weakref
 from dataclasses import replace
 from types import ModuleType
 from typing import Any
@@ -380,3 +383,42 @@ def test_the_client_library_is_imported_when_a_model_is_made_and_not_before() ->
         "assert 'httpx' in sys.modules\n"
     )
     subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
+
+
+@pytest.mark.parametrize(
+    ("address", "echoed"),
+    [
+        ("http://{host}/v1?api-key=query-secret", "query-secret"),
+        ("http://me:p%40ss-word@{host}/v1", "p@ss-word"),
+        ("http://me:p%40ss-word@{host}/v1", "bWU6cEBzcy13b3Jk"),
+    ],
+)
+async def test_a_secret_of_the_address_itself_is_not_echoed(address: str, echoed: str) -> None:
+    with openai_server([openai.error(401, f"no access with {echoed}")]) as server:
+        async with OpenAICompatibleModel("m", base_url=address.format(host=f"127.0.0.1:{server.port}")) as one:
+            with pytest.raises(AuthenticationError) as caught:
+                await one.do_generate(HI)
+    assert echoed not in str(caught.value)
+
+
+@pytest.mark.filterwarnings("ignore::ResourceWarning")  # asyncio's own, for the sockets that it closes late
+def test_a_model_that_is_never_closed_keeps_no_event_loop_that_has_ended() -> None:
+    loops: list[weakref.ref[asyncio.AbstractEventLoop]] = []
+    with openai_server([openai.answer("x")], repeat="last") as server:
+        one = model(server)
+
+        async def once() -> None:
+            await one.do_generate(HI)
+            loops.append(weakref.ref(asyncio.get_running_loop()))
+
+        for _ in range(5):
+            asyncio.run(once())
+        gc.collect()
+        assert sum(loop() is not None for loop in loops) <= 1
+
+
+@pytest.mark.parametrize("variable", ["HTTP_PROXY", "ALL_PROXY"])
+async def test_a_proxy_that_cannot_be_used_is_a_config_error(monkeypatch: pytest.MonkeyPatch, variable: str) -> None:
+    monkeypatch.setenv(variable, "nonsense://127.0.0.1:1")
+    with pytest.raises(ConfigError, match="proxies of this environment"):
+        await OpenAICompatibleModel("m", base_url="http://127.0.0.1:1").do_generate(HI)

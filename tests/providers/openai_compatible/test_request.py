@@ -305,3 +305,14 @@ def test_a_schema_is_sent_strict_and_with_its_name_where_the_server_knows_schema
         "json_schema": {"schema": {"type": "object"}, "strict": True, "name": "city", "description": "A city"},
     }
     assert "response_format" not in body(CallOptions([user("Hi")], response_format=ResponseFormat("text")))
+
+
+def test_a_call_for_several_answers_is_refused_since_a_call_has_one() -> None:
+    with pytest.raises(InvalidRequestError, match="n: a call has one answer"):
+        build_request("m", CallOptions.from_text("hi"), extra_body={"n": 2})
+
+
+@pytest.mark.parametrize("number", [float("nan"), float("inf")])
+def test_a_number_that_json_cannot_hold_is_refused(number: float) -> None:
+    with pytest.raises(InvalidRequestError, match=r"temperature: (nan|inf) is no number that JSON can hold"):
+        build_request("m", CallOptions.from_text("hi").replace(temperature=number))

@@ -135,3 +135,20 @@ def test_an_error_object_in_place_of_an_answer_is_raised(native: Json, cls: type
     with pytest.raises(ProviderError) as caught:
         parse_response(native, status=200)
     assert (type(caught.value), caught.value.status) == (cls, status)
+
+
+@pytest.mark.parametrize(
+    ("message", "says"),
+    [
+        ({"content": 5}, "content of the answer is of type int"),
+        ({"content": {"text": "a"}}, "content of the answer is of type dict"),
+        ({"content": "a", "tool_calls": {"0": {}}}, "tool_calls of the answer is of type dict"),
+        (
+            {"tool_calls": [{"id": "c", "function": {}}]},
+            r"tool_calls\[0\] of the answer names no function: .*\"id\":\"c\"",
+        ),
+    ],
+)
+def test_content_of_the_wrong_type_makes_no_empty_answer(message: Json, says: str) -> None:
+    with pytest.raises(ProviderError, match=says):
+        answer(message)

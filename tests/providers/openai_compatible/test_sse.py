@@ -125,3 +125,8 @@ def test_any_cutting_of_the_bytes_yields_the_same_events(stream: bytes, draw: st
     events = whole.feed(stream)
     assert [e for a, b in pairwise([0, *cuts, len(stream)]) for e in pieces.feed(stream[a:b])] == events
     assert pieces.finish() == whole.finish()
+
+
+def test_a_retry_of_thousands_of_digits_is_ignored() -> None:
+    (event,) = decode(b"retry: " + b"9" * 5000 + b"\ndata: a\n\n")
+    assert event.retry is None
