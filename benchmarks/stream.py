@@ -25,9 +25,16 @@ async def _measure(effort: Effort) -> Measured:
     for name in kinds:
         for n in SIZES:
             free = name not in _GOALS
-            floor = "generators/0" if free else f"generators/{n}"
+            floor = f"{name}/0" if free else f"generators/{n}"  # a chain of no members is the bare model
             goal = Goal(1.2) if free else Goal(_GOALS[name]) if n == 10 else None
             figures.append(
-                Figure(f"stream.{name}", taken[f"{name}/{n}"], "us/part", Floor(floor, taken[floor]), n, goal)
+                Figure(
+                    f"stream.{name}",
+                    taken[f"{name}/{n}"],
+                    "us/part",
+                    Floor("the bare model" if free else floor, taken[floor]),
+                    n,
+                    goal,
+                )
             )
     return figures

@@ -1,7 +1,7 @@
 """The `neurolink-mw` command: its names and options. What each does is in the module of its name.
 
-Answers go to standard output, everything else to standard error. Exit codes: 0 ok, 2 bad input or configuration,
-3 denied, 4 provider failure, 130 interrupted.
+Answers go to standard output, everything else to standard error. Exit codes: 0 ok, 1 the output cannot be written,
+2 bad input or configuration, 3 denied, 4 provider failure, 130 interrupted.
 """
 
 from __future__ import annotations
