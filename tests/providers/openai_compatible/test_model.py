@@ -415,6 +415,9 @@ def test_a_model_that_is_never_closed_keeps_no_event_loop_that_has_ended() -> No
             asyncio.run(once())
         gc.collect()
         assert sum(loop() is not None for loop in loops) <= 1
+        del one, once  # the last client too, while its warnings are still ignored
+        gc.collect()
+        assert not any(loop() for loop in loops)
 
 
 @pytest.mark.parametrize("variable", ["HTTP_PROXY", "ALL_PROXY"])
