@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,6 +17,7 @@ from neurolink_mw import BuildContext, CallOptions, LanguageModel, Middleware, M
 from neurolink_mw.config import Pipeline
 from neurolink_mw.config.schema import PipelineConfig
 from neurolink_mw.errors import ConfigError, NeurolinkError
+from neurolink_mw.pipeline import When
 from neurolink_mw.plugins import Registry, load_plugins
 from neurolink_mw.testing import ScriptedModel
 
@@ -266,3 +268,15 @@ def test_the_typed_configuration_shows_no_settings() -> None:
     assert SECRET not in f"{config!r} {config}"
     assert "held" in repr(config)
     assert "acme" in repr(config)
+
+
+def test_a_secret_that_a_condition_compares_with_is_not_in_its_repr() -> None:
+    condition = When(metadata={"key": "hush-hush"}, options={"reasoning": "hush-hush"})
+    assert "hush-hush" not in repr(condition)
+
+
+def test_a_value_that_the_parser_cannot_read_is_not_quoted(tmp_path: Path) -> None:
+    path = tmp_path / "p.yaml"
+    path.write_text("preset: !!float hush-hush\n")
+    (fault,) = Pipeline.validate(path)
+    assert "hush-hush" not in fault

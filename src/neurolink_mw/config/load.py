@@ -27,8 +27,8 @@ def load_file(path: Path) -> dict[str, Any]:
         loaded = parse(path, text)
     except RecursionError:
         raise ConfigError(f"{path}: cannot be read: it is nested too deeply") from None
-    except ValueError as error:  # a number or a date that is none; the parsers do not say where
-        raise ConfigError(f"{path}: cannot be read: {error}") from None
+    except ValueError:  # the parsers do not say where, and quote the value, which may be a secret
+        raise ConfigError(f"{path}: cannot be read: a number or a date in it is none") from None
     if not isinstance(loaded, dict):
         raise ConfigError(f"{path}: a configuration is a mapping of options, not {type(loaded).__name__}")
     return loaded

@@ -31,8 +31,8 @@ class When:
 
     provider: str | Sequence[str] | None = None
     model: str | Sequence[str] | None = None
-    options: Mapping[str, JSON] = field(default_factory=dict)
-    metadata: Mapping[str, JSON] = field(default_factory=dict)
+    options: Mapping[str, JSON] = field(default_factory=dict, repr=False)  # what is expected may be a secret
+    metadata: Mapping[str, JSON] = field(default_factory=dict, repr=False)
     custom: Callable[[CallOptions], bool] | None = None
 
     def __post_init__(self) -> None:

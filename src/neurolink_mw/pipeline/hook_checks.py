@@ -25,9 +25,7 @@ def check_hooks(cls: type, base: type) -> None:
             _check_arguments(cls, name, hook, getattr(base, name))
             if hook.__code__.co_flags & inspect.CO_COROUTINE and _never_returns_a_value(hook.__code__):
                 raise ConfigError(f"{cls.__name__}.{name} never returns anything: is there a `return` missing?")
-        elif (
-            re.match(r"(wrap|transform|override)(_|[A-Z])", name) and name not in known and callable(getattr(cls, name))
-        ):
+        elif _LIKE_A_HOOK.match(name) and name not in known and callable(getattr(cls, name)):
             raise ConfigError(f"{cls.__name__}.{name} is no hook{did_you_mean(name, known)}")
 
 
