@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError
 
 from .errors import ConfigError
-from .pipeline.middleware import describe_invalid
+from .pipeline.member import describe_invalid
 from .pipeline.wording import did_you_mean
 from .plugins import Deferred, hookimpl
 from .plugins.hookspecs import RegisterProvider

@@ -30,6 +30,18 @@ class ProtocolError(NeurolinkError, ValueError):
         self.path = path
 
 
+class PolicyDenied(NeurolinkError):
+    """A policy refused a call. The message is the policy's own, for the user; `code` says why, for programs; `by` is
+    the id of the member that refused, where it is known. final: it has left the call that it refused, and is an error
+    like any other to whoever made that call, such as a policy that asked a judge."""
+
+    def __init__(self, message: str, *, code: str, by: str | None = None) -> None:
+        super().__init__(message)
+        self.code = code
+        self.by = by
+        self.final = False
+
+
 class ProviderError(NeurolinkError):
     """A call that a provider did not answer, or answered with something that is no answer.
 

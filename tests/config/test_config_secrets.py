@@ -185,7 +185,8 @@ def test_every_missing_variable_is_told_and_spoils_nothing_else(registry: Regist
     assert [fault.partition(": ")[2].partition(";")[0] for fault in Pipeline.validate(config, registry=registry)] == [
         "the environment variable ACME_NO_MODEL is not set",
         "the environment variable ACME_NO_PRIORITY is not set",
-        "there is no such option (allowed: id, enabled, priority, before, after, when, config)",
+        "there is no such option (allowed: id, enabled, priority, before, after, when, on_error, timeout, mode, "
+        "max_failures, blocking, config)",
     ]
 
 

@@ -230,7 +230,7 @@ def test_a_class_in_place_of_an_instance_is_refused() -> None:
 
 @pytest.mark.parametrize("member", [None, "caching", ScriptedModel("x"), lambda: None])
 def test_what_is_no_middleware_is_refused(member: object) -> None:
-    assert refuse_members(member).startswith("a member of a chain is a Middleware or Use(middleware), not ")
+    assert refuse_members(member).startswith("a member of a chain is a Middleware, a role, or Use(...) of one, not ")
 
 
 def test_what_is_no_middleware_is_refused_in_a_place_as_well() -> None:

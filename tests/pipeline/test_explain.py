@@ -87,6 +87,7 @@ def test_an_explanation_reads_well_and_goes_into_json() -> None:
                 "hooks": ["transform_params"],
                 "when": None,
                 "depth": 0,
+                "rules": None,
             }
         ],
         "leftOut": [{"id": "no", "why": "when.model is x, and the model is scripted-1"}],

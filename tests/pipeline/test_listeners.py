@@ -10,6 +10,7 @@ import anyio
 import pytest
 
 from neurolink_mw.errors import ConfigError
+from neurolink_mw.events import CacheLookup
 from neurolink_mw.pipeline import BuildContext, Middleware, Outcome, Surroundings, Use, When, wrap_model
 from neurolink_mw.protocol import CallOptions, GenerateResult, Kind, LanguageModel, StreamPart, StreamResult
 from neurolink_mw.testing import HOLD, ScriptedModel
@@ -300,6 +301,9 @@ def test_a_member_is_bound_once_for_each_chain() -> None:
     assert [context.id for context in built] == ["asking"]
 
 
+LOOKUP = CacheLookup("a-request", "caching", hit=True)
+
+
 def test_models_stores_time_and_events_come_from_the_host() -> None:
     judge, store = ScriptedModel("yes"), object()
     events: list[object] = []
@@ -307,8 +311,8 @@ def test_models_stores_time_and_events_come_from_the_host() -> None:
     around = Surroundings(models.__getitem__, stores.__getitem__, clock=lambda: 7.0, events=events.append)
     build = bound(around)
     assert (build.model("judge"), build.store("memory:"), build.clock()) == (judge, store, 7.0)
-    build.events("seen")
-    assert events == ["seen"]
+    build.events(LOOKUP)
+    assert events == [LOOKUP]
 
 
 def test_without_a_host_names_cannot_be_looked_up_and_that_is_said() -> None:
@@ -317,7 +321,7 @@ def test_without_a_host_names_cannot_be_looked_up_and_that_is_said() -> None:
         build.model("judge")
     with pytest.raises(ConfigError, match="'memory:' cannot be looked up by its address here"):
         build.store("memory:")
-    build.events("into nothing")
+    build.events(LOOKUP)
 
 
 @pytest.fixture(autouse=True)

@@ -14,6 +14,7 @@ from tests.plugins.distributions import imported_afresh, install
 from neurolink_mw import Middleware, hookimpl
 from neurolink_mw.config import Pipeline
 from neurolink_mw.errors import PluginError
+from neurolink_mw.events import CacheLookup
 from neurolink_mw.plugins import Deferred, PluginWarning, Registry, load_plugins
 from neurolink_mw.testing import ScriptedModel
 
@@ -180,7 +181,7 @@ def test_a_hook_may_leave_out_what_it_does_not_need() -> None:
         def register_stores(self) -> None:
             seen.append("asked")
 
-    loaded(Plugin()).emit(object())
+    loaded(Plugin()).emit(CacheLookup("a-request", "caching", hit=True))
     assert seen == ["asked", "told"]
 
 
@@ -224,7 +225,7 @@ def test_a_plugin_for_this_version_of_the_api_is_loaded() -> None:
 
 @pytest.mark.parametrize(("thing", "called"), [(dict, "dict"), (Greeter(), "Greeter"), ("greeter", "str")])
 def test_what_is_no_middleware_class_cannot_be_registered(thing: object, called: str) -> None:
-    with pytest.raises(PluginError, match=f"'Plugin' registered {called}, which is no subclass of Middleware"):
+    with pytest.raises(PluginError, match=f"'Plugin' registered {called}, which is neither a Middleware nor a role"):
         loaded(registering(thing))
 
 
@@ -276,7 +277,7 @@ def test_a_plugin_that_fails_halfway_leaves_nothing_behind(site: Path) -> None:
     install(site, "acme-halfway", source)
     with pytest.warns(PluginWarning, match="plugin 'acme-halfway' failed while it registered: KeyError"):
         registry = load_plugins(environ={})
-    registry.emit("an event")
+    registry.emit(CacheLookup("a-request", "caching", hit=True))
     Pipeline(registry=registry)
     assert "greeter" not in registry.middleware_ids
     assert sys.modules["acme_halfway"].seen == []
@@ -311,7 +312,7 @@ def test_a_deferred_middleware_is_imported_when_it_is_first_used(site: Path) -> 
     [
         ("acme_gone:Late", "the middleware 'late' cannot be imported: ModuleNotFoundError"),
         ("json:Late", "the middleware 'late' cannot be imported: AttributeError"),
-        ("json:loads", "registered json:loads, which is no subclass of Middleware"),
+        ("json:loads", "registered json:loads, which is neither a Middleware nor a role"),
         ("neurolink_mw.middlewares.logging:Logging", "registered Logging as 'late', and its id is 'logging'"),
     ],
 )

@@ -9,9 +9,9 @@ from types import TracebackType
 from typing import Any, Self
 
 from ..errors import ConfigError, NeurolinkError
-from ..pipeline import DryRun, Explanation, Middleware, Statistics, Surroundings, Totals, Use, WrappedModel, explain
+from ..pipeline import DryRun, Explanation, Member, Statistics, Surroundings, Totals, Use, WrappedModel, explain
 from ..pipeline.explain import dry_run, explain_placed
-from ..pipeline.middleware import overrides as fills_in
+from ..pipeline.member import has_to_be_opened
 from ..pipeline.wrap import wrap_placed
 from ..plugins import Registry
 from ..protocol import CallOptions, Kind, LanguageModel
@@ -39,7 +39,7 @@ class Pipeline:
 
     def __init__(
         self,
-        members: Sequence[Middleware | Use] = (),
+        members: Sequence[Member | Use] = (),
         *,
         model: LanguageModel | None = None,
         registry: Registry | None = None,
@@ -53,7 +53,7 @@ class Pipeline:
         source: Source,
         *,
         overrides: Mapping[str, Any] | None = None,
-        members: Sequence[Middleware | Use] = (),
+        members: Sequence[Member | Use] = (),
         registry: Registry | None = None,
         statistics: bool | Statistics = False,
     ) -> Self:
@@ -78,7 +78,7 @@ class Pipeline:
         cls,
         source: Mapping[str, Any],
         overrides: Mapping[str, Any] | None,
-        members: Sequence[Middleware | Use],
+        members: Sequence[Member | Use],
         registry: Registry | None,
         statistics: bool | Statistics,
     ) -> Self:
@@ -88,17 +88,14 @@ class Pipeline:
         return pipeline
 
     def _start(
-        self,
-        plan: Plan,
-        members: Sequence[Middleware | Use],
-        model: LanguageModel | None,
-        statistics: Statistics | None,
+        self, plan: Plan, members: Sequence[Member | Use], model: LanguageModel | None, statistics: Statistics | None
     ) -> None:
         self._plan = plan
         self._members = tuple(members)
         self._statistics = statistics
         registry = plan.registry
-        self._surroundings = Surroundings(model=registry.model, store=registry.store, events=registry.emit)
+        events = registry.emit if registry.listens else None
+        self._surroundings = Surroundings(model=registry.model, store=registry.store, events=events)
         self._opened: Opened | None = None
         with plan.secrets.kept_out():
             self._bare = _make_model(plan) if model is None and plan.model is not None else model
@@ -151,11 +148,7 @@ class Pipeline:
     # -- using it
 
     def wrap(
-        self,
-        model: LanguageModel,
-        *,
-        overrides: Mapping[str, Any] | None = None,
-        members: Sequence[Middleware | Use] = (),
+        self, model: LanguageModel, *, overrides: Mapping[str, Any] | None = None, members: Sequence[Member | Use] = ()
     ) -> LanguageModel:
         """The model with this pipeline around it.
 
@@ -171,9 +164,11 @@ class Pipeline:
                 left_out=self._plan.left_out,
                 statistics=self._statistics,
                 surroundings=self._surroundings,
+                denied=self._plan.denied,
+                lint=self._plan.lint,
             )
 
-    def _derive(self, overrides: Mapping[str, Any], members: Sequence[Middleware | Use]) -> Pipeline:
+    def _derive(self, overrides: Mapping[str, Any], members: Sequence[Member | Use]) -> Pipeline:
         everybody = (*self._members, *members)
         plan = make_plan(None, overrides, everybody, earlier=self._plan)
         if "model" in overrides:
@@ -181,7 +176,7 @@ class Pipeline:
         mine = {id(place.use.member) for place in self._plan.placed}
         for place in plan.placed:
             member = place.use.member
-            if id(member) not in mine and (fills_in(member, "open") or fills_in(member, "aclose")):
+            if id(member) not in mine and has_to_be_opened(member):
                 raise ConfigError(f"{member.id} has to be opened with its pipeline: it cannot be added for one call")
         derived = Pipeline.__new__(Pipeline)
         plan.model = None

@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ..errors import ConfigError, NeurolinkError, PluginError
-from ..pipeline import Middleware, Use
-from ..pipeline.middleware import make_config
+from ..pipeline import Denied, Lint, Member, Use
+from ..pipeline.member import make_config
 from ..pipeline.order import Placed, arrange
-from ..pipeline.place import as_uses
+from ..pipeline.place import MODE_OFF, as_uses
 from ..pipeline.wording import did_you_mean
 from ..plugins import Registry, default_registry, with_plugins
 from ..plugins.registry import without_texts
@@ -18,7 +18,7 @@ from .layer import Layers
 from .schema import MemberConfig, ModelConfig, PipelineConfig, sentence, shape_faults
 from .secrets import Secrets
 
-Made = dict[str, tuple[dict[str, Any], Middleware]]
+Made = dict[str, tuple[dict[str, Any], Member]]
 """Members that were made from a configuration, with the config that each was made from."""
 
 
@@ -33,12 +33,14 @@ class Plan:
     left_out: tuple[tuple[str, str], ...]
     made: Made = field(repr=False)
     secrets: Secrets = field(repr=False)
+    lint: Lint = "error"
+    denied: Denied = "refuse"
 
 
 def make_plan(
     source: Any = None,
     overrides: Any = None,
-    members: Sequence[Middleware | Use] = (),
+    members: Sequence[Member | Use] = (),
     *,
     registry: Registry | None = None,
     earlier: Plan | None = None,
@@ -122,9 +124,10 @@ def _plan(
             left_out.append((entry.id, why))
     left_out += [(use.id, "disabled") for use in given if use.id in config.disable]
     uses += [use for use in given if use.id not in config.disable]
+    left_out += [(use.id, MODE_OFF) for use in uses if use.mode == "off"]
     _refuse(faults)
-    placed = tuple(arrange(uses, known=known))
-    return Plan(layers, registry, config.model, placed, tuple(left_out), made, secrets)
+    placed = tuple(arrange([use for use in uses if use.mode != "off"], known=known))
+    return Plan(layers, registry, config.model, placed, tuple(left_out), made, secrets, config.lint, config.denied)
 
 
 def _left_out(entry: MemberConfig, config: PipelineConfig) -> str | None:
@@ -135,7 +138,7 @@ def _left_out(entry: MemberConfig, config: PipelineConfig) -> str | None:
     return None
 
 
-def _make(entry: MemberConfig, where: str, registry: Registry, reuse: Made) -> Middleware:
+def _make(entry: MemberConfig, where: str, registry: Registry, reuse: Made) -> Member:
     earlier = reuse.get(entry.id)
     if earlier is not None and earlier[0] == entry.config:
         return earlier[1]
@@ -164,9 +167,23 @@ def _unusable(entry: MemberConfig, where: str, error: Exception) -> ConfigError:
     return ConfigError(f"{where}.config: {entry.id} cannot use it: {type(error).__name__}: {said}")
 
 
-def _use(entry: MemberConfig, where: str, member: Middleware) -> Use:
+def _use(entry: MemberConfig, where: str, member: Member) -> Use:
     try:
         when = entry.when.build() if entry.when is not None else None
-        return Use(member, when=when, priority=entry.priority, before=entry.before, after=entry.after)
     except ConfigError as error:
         raise ConfigError(f"{where}.{error}") from None
+    try:
+        return Use(
+            member,
+            when=when,
+            priority=entry.priority,
+            before=entry.before,
+            after=entry.after,
+            on_error=entry.on_error,
+            timeout=entry.timeout,
+            mode=entry.mode,
+            max_failures=entry.max_failures,
+            blocking=entry.blocking,
+        )
+    except ConfigError as error:
+        raise ConfigError(f"{where}: {error}") from None

@@ -8,7 +8,7 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from ..pipeline import When
+from ..pipeline import Denied, Lint, Mode, OnError, When
 from ..pipeline.wording import did_you_mean
 from .secrets import Fault, Place
 
@@ -42,6 +42,11 @@ class MemberConfig(_Strict):
     before: list[str] = Field([], description="Ids that it must stand outside of.")
     after: list[str] = Field([], description="Ids that it must stand inside of.")
     when: WhenConfig | None = None
+    on_error: OnError | None = Field(None, description="What a failure of its own leads to: raise, deny or skip.")
+    timeout: float | None = Field(None, gt=0, allow_inf_nan=False, description="Seconds of its own time in one call.")
+    mode: Mode = Field("enforce", description="shadow (roles only) records and changes nothing; off leaves it out.")
+    max_failures: int | None = Field(None, ge=1, description="After so many in a row it is left alone for a while.")
+    blocking: bool = Field(False, description="Its sync methods run in a worker thread.")
     config: dict[str, Any] = Field({}, repr=False, description="The middleware's own options.")
 
 
@@ -64,6 +69,8 @@ class PipelineConfig(_Strict):
     model: ModelConfig | None = Field(None, description="provider:model-id, or an object with provider and model_id.")
     preset: str | None = Field(None, description="A named set of middlewares to start from.")
     middlewares: list[MemberConfig] = []
+    lint: Lint = Field("error", description="What an order that is plainly wrong leads to: error, warn or off.")
+    denied: Denied = Field("refuse", description="What callers get for a refused call: a refusal, or PolicyDenied.")
     enable: list[str] = Field([], description="Ids to switch on.")
     disable: list[str] = Field([], description="Ids to leave out; this wins over everything else.")
     plugins: list[str] = Field([], description="Plugins to load, as package.module or package.module:object.")

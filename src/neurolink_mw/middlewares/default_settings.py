@@ -10,7 +10,7 @@ from pydantic import Field, JsonValue
 
 from ..errors import ConfigError, ProtocolError
 from ..pipeline import Middleware, MiddlewareConfig, Stage
-from ..pipeline.middleware import Effect
+from ..pipeline.member import Effect
 from ..protocol import CallOptions, Kind, LanguageModel, ResponseFormat, ToolChoice, ToolDefinition, from_json
 from ..protocol.values import frozen_json
 

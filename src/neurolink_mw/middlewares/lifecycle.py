@@ -17,7 +17,7 @@ from pydantic import Field, ImportString
 
 from ..errors import ConfigError, provider_error_for_status
 from ..pipeline import BuildContext, Middleware, MiddlewareConfig, Outcome, Stage
-from ..pipeline.middleware import Effect
+from ..pipeline.member import Effect
 from ..protocol import (
     CallOptions,
     FinishReason,

@@ -8,7 +8,7 @@ from typing import ClassVar, Literal
 from pydantic import Field
 
 from ..pipeline import BuildContext, Middleware, MiddlewareConfig, Outcome, Stage
-from ..pipeline.middleware import Effect
+from ..pipeline.member import Effect
 from ..protocol import CallOptions, GenerateResult, JSONObject, LanguageModel, Slot, StreamResult, to_json, user_text
 
 Level = Literal["DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL"]

@@ -7,10 +7,13 @@ A layer without a hook for a call passes the inner call on as it is, at no cost;
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable
+from dataclasses import dataclass
 from functools import partial
 from inspect import isasyncgenfunction, isawaitable, iscoroutinefunction, isgeneratorfunction
 from time import perf_counter
 from typing import Any, Generic, Protocol, TypeAlias, TypeVar
+
+from anyio import to_thread
 
 from ..errors import ConfigError
 from ..protocol import (
@@ -24,9 +27,9 @@ from ..protocol import (
     StreamPart,
     StreamResult,
     SupportedUrls,
-    with_context,
 )
 from .conditions import When
+from .failing import Keeper, OwnedGenerate, OwnedStream, answered_by, checked_options
 from .middleware import Middleware, overrides
 from .record import Clocks
 from .scope import Scope
@@ -62,19 +65,30 @@ class Timed(Protocol[R]):
 
 
 class Hook(Generic[R]):
-    """What differs between the two calls: the names, and how time is taken."""
+    """What differs between the two calls: the names, how time is taken, and how a member's failure is owned."""
 
-    def __init__(self, kind: Kind, timed: Timed[R]) -> None:
+    def __init__(self, kind: Kind, timed: Timed[R], owned: Callable[..., Call[R]]) -> None:
         self.kind: Kind = kind
         self.timed: Timed[R] = timed
+        self.owned: Callable[..., Call[R]] = owned
         self.wrap = f"wrap_{kind}"
         self.do = f"do_{kind}"
 
 
-def bind_call(
-    hook: Hook[R], member: Middleware, model: LanguageModel, *, when: When | None, scoped: bool, clock: int | None
-) -> Call[R]:
-    """One call of a layer. `clock`: the layer's index where time is taken."""
+@dataclass(frozen=True)
+class LayerRules:
+    """How a layer is bound. when: in which calls its member takes part; scoped: the chain has a scope; clock: the
+    layer's index where time is taken; keeper: the host's rules, where there are any beyond passing failures on."""
+
+    when: When | None = None
+    scoped: bool = False
+    clock: int | None = None
+    keeper: Keeper | None = None
+
+
+def bind_call(hook: Hook[R], member: Middleware, model: LanguageModel, rules: LayerRules) -> Call[R]:
+    """One call of a layer."""
+    when, clock, keeper = rules.when, rules.clock, rules.keeper
     inner: Call[R] = getattr(model, hook.do)
     wraps, transforms = overrides(member, hook.wrap), overrides(member, "transform_params")
     has_hook = wraps or transforms
@@ -83,13 +97,17 @@ def bind_call(
     passing = inner if clock is None or not timed else hook.timed(inner, clock, takes_part=False)
     if not has_hook:
         return passing
+    blocking = keeper is not None and keeper.rules.blocking
+    wrap = _hook(member, hook.wrap, blocking) if wraps else None
+    transform = _hook(member, "transform_params", blocking) if transforms else None
     call = inner
-    if wraps:
-        wrap = awaiting(getattr(member, hook.wrap), f"{member.id}.{hook.wrap}")
-        call = _watched(wrap, model, member.id) if scoped and member.may_answer else _partial(wrap, model)
-    if transforms:
-        transform = awaiting(member.transform_params, f"{member.id}.transform_params")
-        call = _transforming(transform, call, hook.kind, model, member.id)
+    if keeper is not None and keeper.needed:
+        call = hook.owned(keeper, hook.kind, model, passing, transform, wrap)
+    else:
+        if wrap is not None:
+            call = _watched(wrap, model, member.id) if rules.scoped and member.may_answer else _partial(wrap, model)
+        if transform is not None:
+            call = _transforming(transform, call, hook.kind, model, member.id)
     if clock is not None:
         call = hook.timed(call, clock)
     if when is not None and when.per_call:
@@ -97,8 +115,13 @@ def bind_call(
     return call
 
 
-def awaiting(hook: Any, name: str) -> Callable[..., Awaitable[Any]]:
-    """Any hook as an async one: an async or sync function, an object with such a `__call__`."""
+def _hook(member: Middleware, name: str, blocking: bool) -> Callable[..., Awaitable[Any]]:
+    return awaiting(getattr(member, name), f"{member.id}.{name}", blocking=blocking)
+
+
+def awaiting(hook: Any, name: str, *, blocking: bool = False) -> Callable[..., Awaitable[Any]]:
+    """Any hook as an async one: an async or sync function, an object with such a `__call__`. blocking: a sync one runs
+    in a worker thread, and is left behind there when its call is cancelled."""
     if not callable(hook):
         raise ConfigError(f"{name} is not callable: {type(hook).__name__}")
     if isasyncgenfunction(hook) or isgeneratorfunction(hook):
@@ -111,7 +134,7 @@ def awaiting(hook: Any, name: str) -> Callable[..., Awaitable[Any]]:
         return awaitable
 
     async def call(*args: object) -> Any:
-        made = hook(*args)
+        made = await to_thread.run_sync(hook, *args, abandon_on_cancel=True) if blocking else hook(*args)
         return await made if isawaitable(made) else made
 
     return call
@@ -128,17 +151,11 @@ def _transforming(
 ) -> Call[R]:
     async def transforming(options: CallOptions) -> R:
         changed = await transform(options, kind, model)
-        if changed.__class__ is not CallOptions:
-            raise not_options(id, changed)
-        if changed.context is DETACHED and options.context is not DETACHED:
-            changed = with_context(changed, options.context)  # made from scratch, it is still the same call
+        if changed.__class__ is not CallOptions or changed.context is DETACHED:
+            changed = checked_options(id, changed, options)
         return await call(changed)
 
     return transforming
-
-
-def not_options(id: str, returned: object) -> ConfigError:
-    return ConfigError(f"{id}.transform_params returns the options to go on with, not {type(returned).__name__}")
 
 
 def _conditional(when: When, call: Call[R], inner: Call[R]) -> Call[R]:
@@ -181,8 +198,8 @@ def _watched(wrap: Callable[..., Awaitable[R]], model: LanguageModel, id: str) -
         scope = options.context.scope
         inside = _Watched(model, scope)
         result = await wrap(inside, options)
-        if not inside.answered and isinstance(scope, Scope):
-            scope.answer(id)
+        if not inside.answered:
+            answered_by(id, options.context)
         return result
 
     return watched
@@ -246,5 +263,5 @@ async def _timed_parts(parts: PartStream, clocks: Clocks, index: int, takes_part
         yield part
 
 
-GENERATE: Hook[GenerateResult] = Hook("generate", _timed_generate)
-STREAM: Hook[StreamResult] = Hook("stream", _timed_stream)
+GENERATE: Hook[GenerateResult] = Hook("generate", _timed_generate, OwnedGenerate)
+STREAM: Hook[StreamResult] = Hook("stream", _timed_stream, OwnedStream)

@@ -9,25 +9,28 @@ from typing import cast
 
 import anyio
 
-from ..errors import ConfigError
 from ..protocol import (
     CallOptions,
     Closer,
     ErrorPart,
     Finish,
     GenerateResult,
+    Kind,
     PartStream,
     StreamPart,
     StreamResult,
+    StreamStart,
     TextDelta,
+    Usage,
     with_context,
 )
-from ..protocol.part_stream import MapPart
 from ..protocol.stream_result import as_exception
-from .build import Listener
+from .build import Listener, OnPart
+from .denial import Denial, RefusedStream, find_denial, refusal
+from .failing import no_answer
 from .outcome import Status
 from .record import Clocks
-from .scope import Host, Scope
+from .scope import Host, Scope, billed
 from .tap import failed
 
 _log = logging.getLogger(__name__)
@@ -53,25 +56,33 @@ class Boundary:
         listeners = [one for one in self._everybody.listeners if one.when is None or one.when.matches(options)]
         scope.host = self._everybody.with_listeners(listeners)
 
-    async def do_generate(self, options: CallOptions) -> GenerateResult:
-        scope = Scope(self._host, "generate", options)
+    def _enter(self, kind: Kind, options: CallOptions) -> tuple[Scope, CallOptions]:
+        scope = Scope(self._host, kind, options)
         if self._timed:
             scope.clocks = Clocks(len(self._host.member_ids))
+        return scope, with_context(options, scope)
+
+    async def do_generate(self, options: CallOptions) -> GenerateResult:
+        scope, inner = self._enter("generate", options)
         try:
             if self._conditional:
                 self._settle_listeners(scope, options)
-            result = await self._generate(with_context(options, scope))
+            result = await self._generate(inner)
             if result.__class__ is not GenerateResult and not isinstance(result, GenerateResult):
-                raise _no_answer(result, "do_generate", GenerateResult)
+                raise no_answer(result, "do_generate of a member or model", GenerateResult)
         except GeneratorExit:  # the coroutine is thrown away
             scope.end_without_loop("abandoned")
             raise
         except BaseException as error:
             if scope.seen is not None:
                 failed(scope.seen, error)
+            if (denial := _denial_of(scope, error)) is not None:
+                return await _refused(scope, denial)
             scope.error = error
             await scope.end(_status_of(error))
             raise
+        if scope.denial is not None:  # somebody swallowed it
+            return await _refused(scope, scope.denial)
         if (attempt := scope.seen) is not None:
             attempt.status = "ok"
             attempt.usage = result.usage
@@ -84,42 +95,46 @@ class Boundary:
         return result
 
     async def do_stream(self, options: CallOptions) -> StreamResult:
-        scope = Scope(self._host, "stream", options)
-        if self._timed:
-            scope.clocks = Clocks(len(self._host.member_ids))
+        scope, inner = self._enter("stream", options)
         scope.opened = []
         try:
             if self._conditional:
                 self._settle_listeners(scope, options)
-            result = await self._stream(with_context(options, scope))
+            result = await self._stream(inner)
             if result.__class__ is not StreamResult and not isinstance(result, StreamResult):
-                raise _no_answer(result, "do_stream", StreamResult)
+                raise no_answer(result, "do_stream of a member or model", StreamResult)
         except GeneratorExit:
             scope.end_without_loop("abandoned")
             raise
         except BaseException as error:
             if scope.seen is not None:
                 failed(scope.seen, error)
-            scope.error = error
-            status = _status_of(error)
+            if (denial := _denial_of(scope, error)) is None:
+                scope.error = error
+                status = _status_of(error)
+                await _close_opened(scope)
+                await scope.end(status)
+                raise
             await _close_opened(scope)
-            await scope.end(status)
-            raise
+            if scope.parent is not None or scope.host.raises_denials:
+                await _refused(scope, denial)
+            result = StreamResult(PartStream(_raising(denial)))  # the refusal is a stream like any other
         scope.opened = None
         on_part = _each_part(scope.host.listeners) if self._conditional else self._on_part
-        ending = _Ending(scope, result.stream if on_part is None else result.stream.map(on_part))
+        ending = _Ending(scope, result.stream, on_part)
         return StreamResult(_ScopedStream(_bounded(ending), close=ending), result.request, result.response)
 
 
 class _Ending(Closer):
     """Ends a stream's scope, however the stream ends: read out, left, failed, aborted or dropped."""
 
-    __slots__ = ("inner", "scope")
+    __slots__ = ("inner", "on_part", "scope")
 
-    def __init__(self, scope: Scope, inner: PartStream) -> None:
+    def __init__(self, scope: Scope, inner: PartStream, on_part: OnPart | None) -> None:
         super().__init__(inner.aclose)
         self.scope = scope
         self.inner = inner
+        self.on_part = on_part
         inner._inner = True  # the boundary's generator reads it, as that of a derived stream does
 
     async def __call__(self) -> None:
@@ -129,6 +144,8 @@ class _Ending(Closer):
             await self.scope.end(self.status_on_leaving())
 
     def status_on_leaving(self) -> Status:
+        if self.scope.denial is not None:
+            return "denied"
         scope: Scope | None = self.scope
         while scope is not None:  # scopes further in are left because the outermost one is
             if scope.cancelled:
@@ -163,17 +180,27 @@ class _ScopedStream(PartStream):
 
 
 async def _bounded(ending: _Ending) -> AsyncIterator[StreamPart]:
-    scope = ending.scope
+    scope, on_part = ending.scope, ending.on_part
+    given = RefusedStream()
+    denial: Denial | None = None
     try:
         async for part in ending.inner:
+            if scope.denial is not None:  # somebody swallowed it
+                raise scope.denial
             scope.parts += 1
             if (cls := part.__class__) is not TextDelta:
                 if cls is Finish:
                     # Before the finish is passed on, since many consumers stop reading there.
                     await _finish(scope, cast(Finish, part))
-                elif isinstance(part, ErrorPart) and not scope.done:
-                    scope.error = as_exception(part.error)
+                else:
+                    given.note(part)
+                    if isinstance(part, ErrorPart) and not scope.done:
+                        scope.error = as_exception(part.error)
+            if on_part is not None:
+                on_part(part)
             yield part
+        if scope.denial is not None and not scope.done:
+            raise scope.denial
     except GeneratorExit:
         await ending()
         raise
@@ -183,18 +210,87 @@ async def _bounded(ending: _Ending) -> AsyncIterator[StreamPart]:
             if _is_cancellation(error):
                 raise
             raise anyio.ClosedResourceError from None
-        if not scope.done:
-            scope.error = error
+        if not scope.done and (denial := _denial_of(scope, error)) is not None:
+            await _close_inner(ending)
+            if scope.parent is not None or scope.host.raises_denials:
+                try:
+                    await _refused(scope, denial)
+                finally:
+                    await _close_after_failure(ending)
+        else:
+            if not scope.done:
+                scope.error = error
+            try:
+                await scope.end(_status_of(error))
+            finally:
+                await _close_after_failure(ending)
+            raise
+    if denial is not None:
         try:
-            await scope.end(_status_of(error))
+            async for part in _refusal_parts(ending, given, denial):
+                yield part
         finally:
-            await _close_after_failure(ending)
-        raise
+            await ending()
+        return
     if ending.done:  # closed from another task, and the source just ended
         await scope.end(ending.status_on_leaving())
         raise anyio.ClosedResourceError
     await scope.end("error")  # a stream without a finish is no whole answer
     await ending()
+
+
+async def _refusal_parts(ending: _Ending, given: RefusedStream, denial: Denial) -> AsyncIterator[StreamPart]:
+    """The rest of a stream that was refused, told like any other part; the outcome before the finish."""
+    scope, on_part = ending.scope, ending.on_part
+    usage = billed(scope.model_calls())
+    for part in given.body(denial):
+        scope.parts += 1
+        if on_part is not None:
+            on_part(part)
+        yield part
+    finish = given.finish(denial, usage)
+    scope.parts += 1
+    await _end_refused(scope, denial, usage)
+    if on_part is not None:
+        on_part(finish)
+    yield finish
+
+
+async def _refused(scope: Scope, denial: Denial) -> GenerateResult:
+    """What becomes of a refused call: further in, the denial goes on outwards; at the root, callers get their answer,
+    or the error that they asked for."""
+    usage = billed(scope.model_calls())
+    parent, raises = scope.parent, scope.host.raises_denials
+    await _end_refused(scope, denial, usage)
+    if parent is not None:
+        parent.latch(denial)
+        raise denial from None
+    if raises:
+        error = denial.as_error()
+        error.final = True
+        raise error from None
+    return refusal(denial, usage)
+
+
+async def _end_refused(scope: Scope, denial: Denial, usage: Usage) -> None:
+    scope.usage = usage
+    scope.finish_reason = denial.finish_reason
+    scope.error = denial.as_error()
+    await scope.end("denied")
+
+
+async def _raising(denial: Denial | None) -> AsyncIterator[StreamPart]:
+    if denial is not None:
+        raise denial
+    yield StreamStart()  # what makes this a generator
+
+
+def _denial_of(scope: Scope, error: BaseException) -> Denial | None:
+    """The denial that a failure is, holds or hides. Whoever is cancelled or stops the process gets that instead."""
+    found = find_denial(error)
+    if found is not None:
+        return scope.latch(found)
+    return scope.denial if isinstance(error, Exception) else None
 
 
 async def _finish(scope: Scope, part: Finish) -> None:
@@ -205,6 +301,15 @@ async def _finish(scope: Scope, part: Finish) -> None:
     scope.finish_reason = part.finish_reason
     failed = part.finish_reason.unified == "error" or scope.error is not None
     await scope.end("error" if failed else "ok")
+
+
+async def _close_inner(ending: _Ending) -> None:
+    """Free what a refused stream read from, before the refusal is given out. Its scope has not ended yet."""
+    with anyio.move_on_after(_CLOSE_DEADLINE_S, shield=True):
+        try:
+            await ending.inner.aclose()
+        except Exception as error:
+            _log.warning("closing a stream that was refused failed: %s", type(error).__name__)
 
 
 async def _close_after_failure(ending: _Ending) -> None:
@@ -241,23 +346,16 @@ def _is_cancellation(error: BaseException | None) -> bool:
     return isinstance(error, cancelled)
 
 
-def _no_answer(result: object, call: str, expected: type) -> ConfigError:
-    kind = type(result).__name__
-    hint = "; is there a `return` missing?" if result is None else ""
-    return ConfigError(f"{call} of a member or model returned {kind}, not a {expected.__name__}{hint}")
-
-
-def _each_part(listeners: Sequence[Listener]) -> MapPart | None:
+def _each_part(listeners: Sequence[Listener]) -> OnPart | None:
     watching = [(one.id, one.on_part) for one in listeners if one.on_part is not None]
     if not watching:
         return None
 
-    def tell(part: StreamPart) -> StreamPart:
+    def tell(part: StreamPart) -> None:
         for id, on_part in watching:
             try:
                 on_part(part)
             except Exception as error:
                 _log.warning("%s failed on a part: %s", id, type(error).__name__)
-        return part
 
     return tell

@@ -9,6 +9,7 @@ from inspect import iscoroutinefunction
 from typing import TYPE_CHECKING, TypeAlias
 
 from ..errors import ConfigError
+from ..events import Event
 from ..protocol import LanguageModel, StreamPart
 from .conditions import When
 
@@ -30,6 +31,10 @@ class Listener:
     when: When | None = None
 
 
+def _drop(event: Event) -> None:
+    """Where no plugin listens, events go nowhere."""
+
+
 def _no_models(name: str) -> LanguageModel:
     raise ConfigError(f"the model {name!r} cannot be looked up by name here: build the chain with a Pipeline")
 
@@ -38,18 +43,15 @@ def _no_stores(url: str) -> object:
     raise ConfigError(f"the store {url!r} cannot be looked up by its address here: build the chain with a Pipeline")
 
 
-def _drop(event: object) -> None:
-    """Where no plugin listens, events go nowhere."""
-
-
 @dataclass(frozen=True)
 class Surroundings:
-    """What the host of a chain offers: models and stores by name, time, and somebody to tell events."""
+    """What the host of a chain offers: models and stores by name, time, and somebody to tell events; None where no
+    plugin listens."""
 
     model: Callable[[str], LanguageModel] = _no_models
     store: Callable[[str], object] = _no_stores
     clock: Callable[[], float] = time.monotonic
-    events: Callable[[object], None] = _drop
+    events: Callable[[Event], None] | None = None
 
 
 @dataclass(frozen=True)
@@ -76,8 +78,8 @@ class BuildContext:
         return self.surroundings.clock
 
     @property
-    def events(self) -> Callable[[object], None]:
-        return self.surroundings.events
+    def events(self) -> Callable[[Event], None]:
+        return self.surroundings.events or _drop
 
     def observe(
         self, on_outcome: OnOutcome | None = None, *, on_part: OnPart | None = None, deadline: float = 5.0

@@ -9,11 +9,14 @@ from typing import NoReturn
 
 from ..errors import ConfigError
 from ..protocol import DETACHED, CallOptions, Kind, LanguageModel, with_context
-from .bind import awaiting, not_options
+from .bind import awaiting
 from .conditions import When
+from .failing import checked_options
 from .hook_checks import HOOKS
-from .middleware import Stage, overrides
+from .member import Stage
+from .middleware import Middleware, overrides
 from .order import Placed
+from .rules import Rules
 from .scope import Host, Scope
 from .wrap import WrappedModel
 
@@ -21,7 +24,8 @@ from .wrap import WrappedModel
 @dataclass(frozen=True)
 class MemberView:
     """One member of a chain. hooks: those it fills in, and "outcomes" where it
-    is told them. depth: in which of nested wrapped models it stands, 0 the outermost."""
+    is told them. depth: in which of nested wrapped models it stands, 0 the outermost. rules: what the host does when
+    it fails, and how it treats streams, in words."""
 
     id: str
     stage: str
@@ -29,6 +33,7 @@ class MemberView:
     hooks: tuple[str, ...]
     when: str | None = None
     depth: int = 0
+    rules: str | None = None
 
 
 @dataclass(frozen=True)
@@ -62,6 +67,7 @@ class Explanation:
                     "hooks": list(member.hooks),
                     "when": member.when,
                     "depth": member.depth,
+                    "rules": member.rules,
                 }
                 for member in self.members
             ],
@@ -78,7 +84,9 @@ class Explanation:
             wraps = [hook for hook in ("wrap_generate", "wrap_stream") if hook in member.hooks]
             if len(wraps) == 1:
                 hooks += f" ({wraps[0].removeprefix('wrap_')} only)"
-            lines.append(f"  {member.id}: {member.why}; {hooks}{f'; only when {member.when}' if member.when else ''}")
+            more = [f"only when {member.when}"] if member.when else []
+            more += [member.rules] if member.rules else []
+            lines.append("; ".join((f"  {member.id}: {member.why}", hooks, *more)))
         lines += [f"  left out: {id}: {why}" for id, why in self.left_out]
         return "\n".join(lines)
 
@@ -127,7 +135,7 @@ async def dry_run(model: LanguageModel, options: CallOptions, kind: Kind = "gene
     given, options = options.context, with_context(options, scope)
     for wrapped in _wrapped(model):
         for index, place in enumerate(wrapped.chain.placed):
-            member, when = place.use.member, place.use.when
+            member, when = place.member, place.use.when
             if when is not None and not when.matches(options):
                 changes.append(Change(member.id, False, ()))
                 continue
@@ -137,9 +145,7 @@ async def dry_run(model: LanguageModel, options: CallOptions, kind: Kind = "gene
                 inner = wrapped.seen_by(index)
                 inner.do_generate = inner.do_stream = _ask_nobody
                 options = await transform(options, kind, inner)
-                if options.__class__ is not CallOptions:
-                    raise not_options(member.id, options)
-                options = with_context(options, scope)
+                options = with_context(checked_options(member.id, options, before), scope)
             changes.append(Change(member.id, True, _changed(before, options)))
     return DryRun(with_context(options, given), tuple(changes))
 
@@ -156,9 +162,25 @@ def _wrapped(model: LanguageModel) -> Iterator[WrappedModel]:
 
 def _view(place: Placed, depth: int = 0, listening: Collection[str] = ()) -> MemberView:
     use = place.use
-    hooks = tuple(hook for hook in HOOKS if overrides(use.member, hook))
+    hooks = tuple(hook for hook in HOOKS if overrides(place.member, hook))
     hooks += ("outcomes",) if use.id in listening else ()
-    return MemberView(use.id, _stage_name(use.stage), place.why, hooks, _conditions(use.when), depth)
+    rules = _rules(use.rules, place.member)
+    return MemberView(use.id, _stage_name(use.stage), place.why, hooks, _conditions(use.when), depth, rules)
+
+
+def _rules(rules: Rules, member: Middleware) -> str | None:
+    said = [member.about] if member.about else []
+    if rules.mode != "enforce":
+        said.append(f"mode {rules.mode}")
+    elif rules.on_error != "raise":
+        said.append({"deny": "denies the call if it fails", "skip": "is skipped if it fails"}[rules.on_error])
+    if rules.timeout is not None:
+        said.append(f"at most {rules.timeout} s of its own time")
+    if rules.max_failures is not None:
+        said.append(f"rests after {rules.max_failures} failures in a row")
+    if rules.blocking:
+        said.append("in a worker thread")
+    return ", ".join(said) or None
 
 
 def _stage_name(number: int) -> str:

@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator, Mapping, Sequence
-from enum import IntEnum
-from typing import TYPE_CHECKING, ClassVar, Literal, TypeAlias
-
-from pydantic import BaseModel, ConfigDict, ValidationError
+from inspect import iscoroutinefunction
+from typing import ClassVar
 
 from ..errors import ConfigError
 from ..protocol import (
@@ -25,56 +21,14 @@ from ..protocol import (
     ToolRunner,
     supported_urls,
 )
-from .hook_checks import check_hooks
-from .wording import did_you_mean
+from .hook_checks import HOOKS, check_hooks
+from .member import Effect, Member, MiddlewareConfig, Stage
+from .rules import Rules
 
-if TYPE_CHECKING:
-    from anyio.abc import TaskGroup
-
-    from .build import BuildContext
-
-Effect: TypeAlias = Literal["prompt", "tools", "params", "output", "metadata"]
+__all__ = ["Effect", "Middleware", "MiddlewareConfig", "Stage", "is_sync", "overrides"]
 
 
-class Stage(IntEnum):
-    """The usual places, from the outside in. Any number may stand between two of them."""
-
-    EDGE = 1400
-    OBSERVE = 1300
-    AUTH = 1200
-    NORMALIZE = 1100
-    REDACT = 1000
-    GUARD = 900
-    CACHE = 800
-    VALIDATE = 700
-    BUDGET = 600
-    FALLBACK = 500
-    RETRY = 400
-    LIMIT = 300
-    ADAPT = 200
-    PROVIDER = 100
-
-
-class MiddlewareConfig(BaseModel):
-    """Base of every middleware's `Config`: an unknown option is an error, and neither errors nor `repr` quote a text,
-    since it may be a secret."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True)
-
-    def __repr_args__(self) -> Iterator[tuple[str | None, object]]:
-        for name, value in super().__repr_args__():
-            yield name, value if value is None or isinstance(value, bool | int | float) else _Hidden(value)
-
-
-class _Hidden:
-    def __init__(self, value: object) -> None:
-        self._kind = type(value).__name__
-
-    def __repr__(self) -> str:
-        return f"<{self._kind}>"
-
-
-class Middleware:
+class Middleware(Member):
     """A member of a pipeline. Every hook is optional, and one that is not overridden costs nothing.
 
     `model` is always the next model in, and `options` are already transformed by this middleware; call the model
@@ -89,57 +43,36 @@ class Middleware:
                 print(time.perf_counter() - started)
                 return result
 
-    id: its name in configurations and reports; the class name in snake case unless set. stage: its usual place.
-    before / after: ids that it stands outside of / inside of, where they are present. reads / writes: what it looks
-    at and changes. needs_scope: that its hooks use what only a scope offers (`options.context` and its `at_end`);
-    None finds out by whether the class's own methods mention `context`.
+    sees_denials: what is denied further in reaches its hooks as a `PolicyDenied` that it may catch, as a fallback
+    does. needs_scope: that its hooks use what only a scope offers (`options.context` with its `at_end` and `deny`);
+    None finds out by whether the class's own methods mention `context`. See `Member` for the rest.
     """
 
-    id: ClassVar[str] = ""
-    stage: ClassVar[int] = Stage.NORMALIZE
-    before: ClassVar[Sequence[str]] = ()
-    after: ClassVar[Sequence[str]] = ()
-    Config: ClassVar[type[BaseModel]] = MiddlewareConfig
-    reads: ClassVar[frozenset[Effect]] = frozenset()
-    writes: ClassVar[frozenset[Effect]] = frozenset()
-    may_answer: ClassVar[bool] = False
     sees_denials: ClassVar[bool] = False
     needs_scope: ClassVar[bool | None] = None
+    handles_failures: ClassVar[bool] = False  # an adapter that does itself what the rules of its place say
+    about: str | None = None  # what `explain` adds of it; an adapter says how its role treats streams
 
     def __init_subclass__(cls, **kwargs: object) -> None:
         super().__init_subclass__(**kwargs)
-        if "id" not in cls.__dict__:
-            cls.id = re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "_", cls.__name__).lower().strip("_")
         check_hooks(cls, Middleware)
-        for name in ("before", "after"):
-            if isinstance(getattr(cls, name), str):
-                raise ConfigError(f"{cls.__name__}.{name} is a list of ids, not one string")
-        if isinstance(cls.stage, bool) or not isinstance(cls.stage, int):
-            raise ConfigError(f"{cls.__name__}.stage is a Stage or a whole number, not {type(cls.stage).__name__}")
-        if not (isinstance(cls.Config, type) and issubclass(cls.Config, BaseModel)):
-            raise ConfigError(f"{cls.__name__}.Config is a pydantic model: derive it from MiddlewareConfig")
-        if cls.Config.model_config.get("extra") != "forbid":
+
+    def as_middleware(self, rules: Rules) -> Middleware:
+        """Itself. ConfigError for rules that only roles can have, or that would have nothing to do here."""
+        if rules.mode == "shadow":
             raise ConfigError(
-                f"{cls.__name__}.Config must refuse unknown options, or a misspelt one is silently ignored: "
-                f"derive it from MiddlewareConfig"
+                f'{self.id}: mode = "shadow" is for roles; a full middleware changes a call in ways that nobody can '
+                f'take back: use "enforce" or "off"'
             )
-
-    def __init__(self, config: BaseModel | None = None, **values: object) -> None:
-        """From a `Config`, or from its values: `Caching(store="memory:", ttl=60)`. ConfigError names a bad option."""
-        if config is None:
-            config = make_config(type(self), values)
-        elif values or not isinstance(config, self.Config):
-            raise ConfigError(f"{type(self).__name__} takes one {self.Config.__qualname__}, or its values by name")
-        self.config = config
-
-    def bind(self, build: BuildContext) -> None:
-        """Called once for each chain that is built: resolve models and stores, ask for outcomes."""
-
-    async def open(self, tasks: TaskGroup) -> None:
-        """Called by `async with pipeline:`, inner members first. Background work runs in `tasks`."""
-
-    async def aclose(self) -> None:
-        """Called when the pipeline closes, outer members first."""
+        hooks = [hook for hook in HOOKS if overrides(self, hook)]
+        if rules.owned and not hooks:
+            raise ConfigError(
+                f"{self.id}: on_error and timeout have nothing to do here: it has no hook, and what it is told of "
+                f"outcomes never changes a call"
+            )
+        if rules.blocking and not any(is_sync(getattr(self, hook)) for hook in hooks):
+            raise ConfigError(f"{self.id}: blocking moves sync hooks to a worker thread, and all its hooks are async")
+        return self
 
     async def transform_params(self, options: CallOptions, kind: Kind, model: LanguageModel) -> CallOptions:
         """The request as it goes on from here. Runs once each time a call enters this layer."""
@@ -169,9 +102,6 @@ class Middleware:
         """The addresses that models further out claim to read. Asked once, at build."""
         return supported_urls(model)
 
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}(id={self.id!r})"
-
 
 def overrides(member: Middleware, name: str) -> bool:
     """Whether a member fills in a hook, in its class or on the instance."""
@@ -179,34 +109,6 @@ def overrides(member: Middleware, name: str) -> bool:
     return getattr(own, "__func__", own) is not getattr(Middleware, name)
 
 
-def make_config(cls: type[Middleware], values: object, *, where: str = "") -> BaseModel:
-    """The typed config of a middleware. ConfigError names the option and what is allowed, never the value."""
-    try:
-        return cls.Config.model_validate(values)
-    except ValidationError as error:
-        raise ConfigError(describe_invalid(error, where or cls.__name__, cls.Config)) from None
-
-
-def describe_invalid(error: ValidationError, where: str, model: type[BaseModel]) -> str:
-    """What is wrong with a config, in one sentence a fault: the place, the fault, what is allowed."""
-    faults = []
-    for fault in error.errors(include_url=False, include_context=False):
-        place = ".".join(str(step) for step in (where, *fault["loc"]))
-        if fault["type"] == "extra_forbidden":
-            name = str(fault["loc"][-1])
-            allowed = sorted(model.model_fields) if len(fault["loc"]) == 1 else []
-            faults.append(f"{place}: there is no such option{did_you_mean(name, allowed)}")
-        else:
-            said = _without_texts(fault["msg"], fault["input"])
-            faults.append(f"{place}: {said[:1].lower()}{said[1:]}")
-    return "; ".join(faults)
-
-
-def _without_texts(message: str, given: object) -> str:
-    """A message in which no text of the input stands: a validator of a plugin may quote what it refuses."""
-    if isinstance(given, str):
-        return message.replace(given, "...") if len(given) > 2 else message
-    inner = given.values() if isinstance(given, Mapping) else given if isinstance(given, list | tuple | set) else ()
-    for item in inner:
-        message = _without_texts(message, item)
-    return message
+def is_sync(hook: object) -> bool:
+    """Whether calling it does its work at once: a plain function, or an object with a plain `__call__`."""
+    return not (iscoroutinefunction(hook) or iscoroutinefunction(getattr(hook, "__call__", None)))  # noqa: B004

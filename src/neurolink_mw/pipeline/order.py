@@ -8,19 +8,25 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ..errors import ConfigError
+from .middleware import Middleware
 from .place import Use
 from .wording import did_you_mean
 
 
 @dataclass(frozen=True)
 class Placed:
-    """A place in its order, with the reason why it stands there."""
+    """A place in its order, with the reason why it stands there, and what stands there in this chain."""
 
     use: Use
     why: str
+    member: Middleware
+
+    def anew(self) -> Placed:
+        """The same place in another chain."""
+        return replace(self, member=self.use.as_middleware())
 
 
 def arrange(uses: Sequence[Use], *, known: Collection[str] = ()) -> list[Placed]:
@@ -28,6 +34,7 @@ def arrange(uses: Sequence[Use], *, known: Collection[str] = ()) -> list[Placed]
 
     ConfigError for two of one id, a constraint that names an unknown id, and a cycle; with the names.
     """
+    uses = [place for use in uses for place in (use, *use.companions())]
     twice = [id for id, count in Counter(use.id for use in uses).items() if count > 1]
     if twice:
         raise ConfigError(f"two members have the id {twice[0]!r}: give one of them another id, or leave one out")
@@ -44,7 +51,8 @@ def arrange(uses: Sequence[Use], *, known: Collection[str] = ()) -> list[Placed]
             raise ConfigError(f"these members cannot all stand as asked: {_cycle(outside_of, left)}")
         for use in left[: left.index(free)]:
             waited_for.setdefault(use.id, set()).update(outside_of[use.id] & ids)
-        placed.append(Placed(free, _why(free, waited_for.get(free.id, set()))))
+        why = _why(free, waited_for.get(free.id, set()))
+        placed.append(Placed(free, why, free.as_middleware()))
         left.remove(free)
     return placed
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import field
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
+from ..events import Finding
 from ..protocol import CallContext, FinishReason, JSONObject, Kind, Usage, Value, value
 
 if TYPE_CHECKING:
@@ -22,7 +23,9 @@ class Outcome(Value):
     that reached a model at all, those of scopes further in included. usage: what was billed during this call, unset
     where a model did not say; answer_usage: what the answer claims (a cache hit claims tokens and bills none).
     parts: how many the caller was given; duration: seconds, for a stream from the call to its end. record: what each
-    member did, where statistics are kept. error: what was raised, or what the last error part carried.
+    member did, where statistics are kept. error: what was raised, or what the last error part carried; for a denied
+    call, the `PolicyDenied` with its code. findings: what policies denied, replaced or flagged, and which members
+    failed by themselves, in the order in which it happened, scopes further in included.
     """
 
     kind: Kind
@@ -38,7 +41,7 @@ class Outcome(Value):
     provider: str
     model_id: str
     error: BaseException | None = None
-    findings: tuple[object, ...] = ()
+    findings: tuple[Finding, ...] = ()
     metadata: JSONObject | None = None
     record: CallRecord | None = None
     context: CallContext = field(default_factory=CallContext, compare=False)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from inspect import isawaitable, iscoroutine
 from time import perf_counter
@@ -12,6 +12,7 @@ from typing import cast
 import anyio
 
 from ..errors import ConfigError
+from ..events import Decision, Event, Finding
 from ..protocol import (
     DETACHED,
     NO_USAGE,
@@ -24,8 +25,9 @@ from ..protocol import (
     PartStream,
     Usage,
 )
-from ..protocol.context import AtEnd
+from ..protocol.context import REFUSAL, AtEnd
 from .build import Listener
+from .denial import Denial
 from .outcome import Outcome, Status
 from .place import MODEL
 from .record import CallRecord, Clocks
@@ -41,6 +43,8 @@ class Host:
     listeners: tuple[Listener, ...]
     member_ids: tuple[str, ...]
     listening: frozenset[str] = frozenset()
+    raises_denials: bool = False
+    events: Callable[[Event], None] | None = None
 
     def with_listeners(self, listeners: Sequence[Listener]) -> Host:
         """The same chain with fewer who listen."""
@@ -59,7 +63,7 @@ class Scope(CallContext):
 
     __slots__ = (
         *("answered_by", "attempts", "callbacks", "calls", "cancelled", "clocks", "done", "error", "finish_reason"),
-        *("host", "kind", "metadata", "opened", "parent", "parts", "started", "seen"),
+        *("denial", "findings", "host", "kind", "metadata", "opened", "parent", "parts", "started", "seen"),
         *("usage",),
     )
 
@@ -91,6 +95,8 @@ class Scope(CallContext):
         self.usage: Usage | None = None
         self.finish_reason: FinishReason | None = None
         self.error: BaseException | None = None
+        self.denial: Denial | None = None
+        self.findings: list[Finding] | None = None
         self.callbacks: list[AtEnd] | None = None
         self.clocks: Clocks | None = None
         self.opened: list[PartStream] | None = None
@@ -145,6 +151,30 @@ class Scope(CallContext):
             return self.calls
         return [attempt for attempt in self.ledger if not attempt.helper]
 
+    # -- what policies say
+
+    def deny(self, code: str, message: str = REFUSAL, *, by: str | None = None) -> Denial:
+        """Refuse this call from here on; see `CallContext.deny`."""
+        self.note(Decision(self.request_id, by, "denied", code, "call"))
+        return self.latch(Denial(code, message, by))
+
+    def latch(self, denial: Denial) -> Denial:
+        """From here on the call is refused, whoever swallows the denial."""
+        if self.denial is None:
+            self.denial = denial
+        return denial
+
+    def note(self, finding: Finding) -> None:
+        """Something that the outcome is to say, of this scope and of those around it. Plugins hear it as an event."""
+        scope: Scope | None = self
+        while scope is not None:
+            if scope.findings is None:
+                scope.findings = []
+            scope.findings.append(finding)
+            scope = scope.parent
+        if self.host.events is not None:
+            self.host.events(finding)
+
     # -- the end
 
     def settle(self, status: Status) -> Outcome | None:
@@ -165,7 +195,7 @@ class Scope(CallContext):
             answered_by,
             self.attempts,
             len(calls),
-            _billed(calls),
+            billed(calls),
             self.usage,
             self.finish_reason,
             self.parts,
@@ -173,13 +203,14 @@ class Scope(CallContext):
             self.host.model.provider,
             self.host.model.model_id,
             error=error,
+            findings=tuple(self.findings or ()),
             metadata=self.metadata,
             record=self._record(answered_by),
             context=self,
         )
 
     def _let_go(self) -> None:
-        self.error = self.opened = None
+        self.error = self.opened = self.denial = None
         if self.seen is not None and self.seen.status == "running":
             self.seen.status = "error"
 
@@ -240,7 +271,7 @@ class Scope(CallContext):
 _UNKNOWN = Usage()
 
 
-def _billed(calls: Sequence[Attempt]) -> Usage:
+def billed(calls: Sequence[Attempt]) -> Usage:
     """The sum of what the model calls cost; unset where one of them did not say."""
     if not calls:
         return NO_USAGE

@@ -2,22 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import partial
 from inspect import iscoroutinefunction
 from types import CodeType, FunctionType
+from typing import Literal, TypeAlias, get_args
 
 from ..errors import ConfigError
+from ..events import CallEnded, Event
 from ..protocol import SPECIFICATION_VERSION, GenerateResult, LanguageModel, StreamResult, supported_urls
-from .bind import GENERATE, STREAM, Call, Layer, bind_call, names_of
+from .bind import GENERATE, STREAM, Call, Layer, LayerRules, bind_call, names_of
 from .boundary import Boundary
 from .build import BuildContext, Listener, Surroundings
+from .effects import Lint, find_faults, report
+from .failing import Keeper
+from .member import Member
 from .middleware import Middleware, overrides
 from .order import Placed, arrange
-from .place import Use, as_uses
+from .outcome import Outcome
+from .place import MODE_OFF, Use, as_uses
 from .record import Statistics
 from .scope import Host
 from .tap import Tap
+
+Denied: TypeAlias = Literal["refuse", "raise"]
 
 _ON_THE_WAY = ("transform_params", "wrap_generate", "wrap_stream")
 
@@ -25,12 +34,14 @@ _ON_THE_WAY = ("transform_params", "wrap_generate", "wrap_stream")
 @dataclass(frozen=True)
 class Chain:
     """What a wrapped model is made of, from the outside in; `left_out` says who does not take part, and why;
-    `listening`, who is told outcomes."""
+    `listening`, who is told outcomes; `denied`, what callers get for a refused call."""
 
     model: LanguageModel
     placed: tuple[Placed, ...]
     left_out: tuple[tuple[str, str], ...] = ()
     listening: frozenset[str] = frozenset()
+    denied: Denied = "refuse"
+    surroundings: Surroundings = field(default_factory=Surroundings)
 
     @property
     def ids(self) -> tuple[str, ...]:
@@ -68,7 +79,9 @@ class WrappedModel:
         self.model_id = core.model_id
         self.supported_urls = supported_urls(core)
         if scoped:
-            boundary = Boundary(Host(core, tuple(listeners), chain.ids, chain.listening), timed=statistics is not None)
+            events = chain.surroundings.events
+            host = Host(core, tuple(listeners), chain.ids, chain.listening, chain.denied == "raise", events)
+            boundary = Boundary(host, timed=statistics is not None)
             self.do_generate, self.do_stream = boundary.do_generate, boundary.do_stream
         else:
             self.do_generate, self.do_stream = core.do_generate, core.do_stream
@@ -89,18 +102,22 @@ class WrappedModel:
 
 def wrap_model(
     model: LanguageModel,
-    members: Sequence[Middleware | Use],
+    members: Sequence[Member | Use],
     *,
     provider: str | None = None,
     model_id: str | None = None,
     statistics: Statistics | None = None,
     surroundings: Surroundings | None = None,
+    denied: Denied = "refuse",
+    lint: Lint = "error",
 ) -> LanguageModel:
     """Put members around a model, the first outermost where their stages do not say otherwise.
 
     provider, model_id: what every layer shows instead of the model's own, as in the AI SDK. statistics: keep a record
-    of what each member did. surroundings: what members may look up at build. Without members the model itself is
-    returned. ConfigError for whatever cannot work: the bare model is never used in place of a chain.
+    of what each member did. surroundings: what members may look up at build. denied: what callers get for a refused
+    call: "refuse" answers with the policy's words and the finish reason `content-filter`, "raise" raises
+    `PolicyDenied`. lint: what an order that is plainly wrong leads to: "error", "warn" or "off". Without members the
+    model itself is returned. ConfigError for whatever cannot work: the bare model is never used in place of a chain.
     """
     return wrap_placed(
         model,
@@ -109,6 +126,8 @@ def wrap_model(
         model_id=model_id,
         statistics=statistics,
         surroundings=surroundings,
+        denied=denied,
+        lint=lint,
     )
 
 
@@ -121,29 +140,64 @@ def wrap_placed(
     model_id: str | None = None,
     statistics: Statistics | None = None,
     surroundings: Surroundings | None = None,
+    denied: Denied = "refuse",
+    lint: Lint = "error",
 ) -> LanguageModel:
     """`wrap_model` for members whose order is already settled."""
     _check_model(model)
+    if denied not in get_args(Denied):
+        raise ConfigError('denied is "refuse" or "raise"')
+    surroundings = surroundings or Surroundings()
     shown = (model.provider if provider is None else provider, model.model_id if model_id is None else model_id)
-    excluded = {
-        place.use.id: why for place in placed if place.use.when is not None and (why := place.use.when.excludes(*shown))
-    }
-    taking_part = tuple(place for place in placed if place.use.id not in excluded)
+    excluded = {place.use.id: why for place in placed if (why := _excluded(place.use, *shown))}
+    taking_part = tuple(place.anew() for place in placed if place.use.id not in excluded)
     if not placed and not left_out and provider is None and model_id is None and statistics is None:
         return model
     listeners: list[Listener] = []
     for place in taking_part:
-        if iscoroutinefunction(place.use.member.bind):
+        if iscoroutinefunction(place.member.bind):
             raise ConfigError(f"{place.use.id}.bind is not awaited: make it a sync method, and await in `open`")
         when = place.use.when if place.use.when is not None and place.use.when.per_call else None
-        place.use.member.bind(BuildContext(place.use.id, surroundings or Surroundings(), listeners, when))
+        place.member.bind(BuildContext(place.use.id, surroundings, listeners, when))
     listening = frozenset(listener.id for listener in listeners)
-    chain = Chain(model, taking_part, (*left_out, *excluded.items()), listening)
+    chain = Chain(model, taking_part, (*left_out, *excluded.items()), listening, denied, surroundings)
+    report(find_faults(chain), lint)
+    if surroundings.events is not None:
+        listeners.append(Listener("events", partial(_tell_end, surroundings.events)))
     if statistics is not None:
         listeners.append(Listener("statistics", statistics.add))
-    scoped = bool(listeners) or any(_needs_scope(place.use.member) for place in taking_part)
+    scoped = bool(listeners) or any(_needs_scope(place) for place in taking_part)
     layers = _name_layers(chain, provider, model_id)
     return WrappedModel(chain, tuple(listeners), statistics, scoped=scoped, layers=layers)
+
+
+def _excluded(use: Use, provider: str, model_id: str) -> str | None:
+    """Why a member does not take part in a chain around this model, or None."""
+    if use.mode == "off":
+        return MODE_OFF
+    return use.when.excludes(provider, model_id) if use.when is not None else None
+
+
+def _tell_end(tell: Callable[[Event], None], outcome: Outcome) -> None:
+    reason, error, context = outcome.finish_reason, outcome.error, outcome.context
+    tell(
+        CallEnded(
+            outcome.request_id,
+            outcome.kind,
+            outcome.status,
+            outcome.provider,
+            outcome.model_id,
+            outcome.answered_by,
+            outcome.attempts,
+            outcome.model_calls,
+            outcome.usage,
+            outcome.duration,
+            None if reason is None else reason.unified,
+            None if error is None else type(error).__name__,
+            context.step,
+            context.helper,
+        )
+    )
 
 
 def _name_layers(chain: Chain, provider: str | None, model_id: str | None) -> list[Layer]:
@@ -156,7 +210,7 @@ def _name_layers(chain: Chain, provider: str | None, model_id: str | None) -> li
     )
     layers = [layer]
     for place in reversed(chain.placed):
-        member, inner = place.use.member, layer
+        member, inner = place.member, layer
         inner.do_generate, inner.do_stream = model.do_generate, model.do_stream
         layer = names_of(inner)
         if provider is None and overrides(member, "override_provider"):
@@ -174,7 +228,7 @@ def _compose(chain: Chain, layers: Sequence[Layer], *, scoped: bool, timed: bool
     if scoped:
         nested = isinstance(model, WrappedModel)
         bare = model.with_scope() if isinstance(model, WrappedModel) else model
-        between = any(overrides(place.use.member, hook) for place in chain.placed for hook in _ON_THE_WAY)
+        between = any(overrides(place.member, hook) for place in chain.placed for hook in _ON_THE_WAY)
         model = Tap(bare, leaf=not nested, seen=not between)
     inner = names_of(layers[-1])
     inner.do_generate, inner.do_stream = model.do_generate, model.do_stream
@@ -182,13 +236,22 @@ def _compose(chain: Chain, layers: Sequence[Layer], *, scoped: bool, timed: bool
         inner.do_generate = GENERATE.timed(inner.do_generate, len(chain.placed))
         inner.do_stream = STREAM.timed(inner.do_stream, len(chain.placed))
     for index in reversed(range(len(chain.placed))):
-        use = chain.placed[index].use
-        clock = index if timed else None
+        place = chain.placed[index]
         layer = names_of(layers[index])
-        layer.do_generate = bind_call(GENERATE, use.member, inner, when=use.when, scoped=scoped, clock=clock)
-        layer.do_stream = bind_call(STREAM, use.member, inner, when=use.when, scoped=scoped, clock=clock)
+        rules = LayerRules(place.use.when, scoped, index if timed else None, _keeper(place, chain.surroundings))
+        layer.do_generate = bind_call(GENERATE, place.member, inner, rules)
+        layer.do_stream = bind_call(STREAM, place.member, inner, rules)
         inner = layer
     return inner
+
+
+def _keeper(place: Placed, surroundings: Surroundings) -> Keeper | None:
+    """The host's rules for a place; None where its member's failures are simply passed on."""
+    rules, member = place.use.rules, place.member
+    if member.handles_failures or not (rules.owned or rules.blocking or member.sees_denials):
+        return None
+    clock = surroundings.clock
+    return Keeper(member.id, rules, clock, sees_denials=member.sees_denials, answers=member.may_answer)
 
 
 def _check_model(model: object) -> None:
@@ -201,7 +264,10 @@ def _check_model(model: object) -> None:
         raise ConfigError(f"{type(model).__name__} is no language model: it has no {', '.join(missing)}")
 
 
-def _needs_scope(member: Middleware) -> bool:
+def _needs_scope(place: Placed) -> bool:
+    member = place.member
+    if member.sees_denials or (place.use.rules.owned and not member.handles_failures):
+        return True
     if member.needs_scope is not None:
         return member.needs_scope
     return any(_mentions(function.__code__, "context") for function in _functions(member))

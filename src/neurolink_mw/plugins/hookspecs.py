@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 import pluggy
 
-from ..pipeline import Middleware
+from ..events import Event
+from ..pipeline import Member
 from ..protocol import DecisionModel, LanguageModel
 
 if TYPE_CHECKING:
@@ -41,11 +42,11 @@ class RegisterStore(Protocol):
 
 
 class Hooks:
-    """The hooks, in the order in which they are called."""
+    """The hooks. A plugin has any of them."""
 
     @hookspec
-    def register_middlewares(self, register: Callable[[type[Middleware]], None]) -> None:
-        """Call `register(cls)` for each middleware class."""
+    def register_middlewares(self, register: Callable[[type[Member]], None]) -> None:
+        """Call `register(cls)` for each middleware class and each role class."""
 
     @hookspec
     def register_providers(self, register: RegisterProvider) -> None:
@@ -64,5 +65,5 @@ class Hooks:
         """Look at a pipeline that was just built; raise ConfigError or PluginError to refuse it."""
 
     @hookspec
-    def on_event(self, event: object) -> None:
-        """Get the typed, frozen events that members tell. What this raises is logged and changes nothing."""
+    def on_event(self, event: Event) -> None:
+        """Get the typed, frozen events of `neurolink_mw.events`. What this raises is logged and changes nothing."""

@@ -11,7 +11,8 @@ from typing import Generic, TypeAlias, TypeVar
 import pluggy
 
 from ..errors import ConfigError, NeurolinkError, PluginError
-from ..pipeline import Middleware
+from ..events import Event
+from ..pipeline import Member
 from ..pipeline.wording import did_you_mean
 from ..protocol import DecisionModel, LanguageModel
 from .hookspecs import PROJECT, Hooks, ModelFactory, StoreFactory
@@ -66,16 +67,16 @@ class Offer:
     """What one plugin registers. It is taken over whole, or not at all if the plugin fails halfway."""
 
     plugin: str
-    middlewares: dict[str, type[Middleware] | Deferred] = field(default_factory=dict)
+    middlewares: dict[str, type[Member] | Deferred] = field(default_factory=dict)
     providers: dict[str, ModelFactory] = field(default_factory=dict)
     stores: dict[str, StoreFactory] = field(default_factory=dict)
 
     def add_middleware(self, cls: object) -> None:
-        if isinstance(cls, Deferred) or (isinstance(cls, type) and issubclass(cls, Middleware)):
+        if isinstance(cls, Deferred) or (isinstance(cls, type) and issubclass(cls, Member)):
             self._add("middleware", self.middlewares, cls.id, cls)
             return
         what = cls.__name__ if isinstance(cls, type) else type(cls).__name__
-        raise PluginError(f"plugin {self.plugin!r} registered {what}, which is no subclass of Middleware")
+        raise PluginError(f"plugin {self.plugin!r} registered {what}, which is neither a Middleware nor a role")
 
     def add_provider(self, name: str, factory: ModelFactory) -> None:
         self._add("provider", self.providers, name, factory)
@@ -100,7 +101,7 @@ class Registry:
         self.manager = pluggy.PluginManager(PROJECT)
         self.manager.add_hookspecs(Hooks)
         self.plugins: list[PluginInfo] = []
-        self._middlewares: dict[str, Registered[type[Middleware] | Deferred]] = {}
+        self._middlewares: dict[str, Registered[type[Member] | Deferred]] = {}
         self._providers: dict[str, Registered[ModelFactory]] = {}
         self._stores: dict[str, Registered[StoreFactory]] = {}
         self._observers: tuple[Observer, ...] = ()
@@ -136,6 +137,11 @@ class Registry:
         self._observers = tuple((impl.plugin_name, impl.function, bool(impl.argnames)) for impl in reversed(impls))
 
     @property
+    def listens(self) -> bool:
+        """Whether any plugin wants to be told events."""
+        return bool(self._observers)
+
+    @property
     def middleware_ids(self) -> tuple[str, ...]:
         return tuple(sorted(self._middlewares))
 
@@ -143,7 +149,7 @@ class Registry:
     def provider_names(self) -> tuple[str, ...]:
         return tuple(sorted(self._providers))
 
-    def middleware(self, id: str) -> type[Middleware]:
+    def middleware(self, id: str) -> type[Member]:
         """The class of a middleware, imported now if it was not yet."""
         found = self._find("middleware", self._middlewares, id)
         cls = _imported(found.value, found.plugin) if isinstance(found.value, Deferred) else found.value
@@ -188,7 +194,7 @@ class Registry:
             raise ConfigError("a store's address begins with its scheme and a colon, such as 'memory:'")
         return self._find("store", self._stores, scheme).value(url)
 
-    def emit(self, event: object) -> None:
+    def emit(self, event: Event) -> None:
         """Tell an event to the plugins that listen."""
         for name, observe, wants_event in self._observers:
             try:
@@ -218,15 +224,15 @@ class Registry:
         return found
 
 
-def _imported(deferred: Deferred, plugin: str) -> type[Middleware]:
+def _imported(deferred: Deferred, plugin: str) -> type[Member]:
     try:
         cls = deferred.load()
     except Exception as error:
         raise PluginError(
             f"plugin {plugin!r}: the middleware {deferred.id!r} cannot be imported: {type(error).__name__}: {error}"
         ) from error
-    if not (isinstance(cls, type) and issubclass(cls, Middleware)):
-        raise PluginError(f"plugin {plugin!r} registered {deferred.target}, which is no subclass of Middleware")
+    if not (isinstance(cls, type) and issubclass(cls, Member)):
+        raise PluginError(f"plugin {plugin!r} registered {deferred.target}, which is neither a Middleware nor a role")
     return cls
 
 

@@ -17,6 +17,9 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
+REFUSAL = "This request was refused by policy."
+"""What a refusal says where a policy gives no words of its own."""
+
 Kind: TypeAlias = Literal["generate", "stream"]
 AtEnd: TypeAlias = Callable[..., "Awaitable[None] | None"]
 
@@ -42,6 +45,8 @@ class Scope(Protocol):
     def begin(self, attempt: Attempt) -> None: ...
 
     def at_end(self, fn: AtEnd) -> None: ...
+
+    def deny(self, code: str, message: str = ..., *, by: str | None = None) -> BaseException: ...
 
 
 class Attempt:
@@ -139,6 +144,18 @@ class CallContext:
         if scope is None:
             raise ConfigError(_NO_SCOPE.format("at_end"))
         scope.at_end(fn)
+
+    def deny(self, code: str, message: str = REFUSAL, *, by: str | None = None) -> BaseException:
+        """Refuse this call: `raise options.context.deny("no-secrets", "I cannot help with that.")`.
+
+        The call is refused from here on, whether or not what is returned is raised, and whoever catches it: the
+        outermost pipeline answers with a refusal of the finish reason `content-filter` that says `message`, or raises
+        `PolicyDenied`. `code` says why, for programs; `by` who refused, for reports.
+        """
+        scope = self.scope
+        if scope is None:
+            raise ConfigError(_NO_SCOPE.format("deny"))
+        return scope.deny(code, message, by=by)
 
     def __copy__(self) -> Self:
         return self  # it stands for a call that runs: a copy of its options belongs to the same call

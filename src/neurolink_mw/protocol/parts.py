@@ -166,6 +166,7 @@ StreamPart: TypeAlias = (
 BLOCK_STARTS: dict[type, str] = {TextStart: "text", ReasoningStart: "reasoning", ToolInputStart: "tool_input"}
 BLOCK_DELTAS: dict[type, str] = {TextDelta: "text", ReasoningDelta: "reasoning", ToolInputDelta: "tool_input"}
 BLOCK_ENDS: dict[type, str] = {TextEnd: "text", ReasoningEnd: "reasoning", ToolInputEnd: "tool_input"}
+END_OF: dict[type, type[BlockEnd]] = {TextStart: TextEnd, ReasoningStart: ReasoningEnd, ToolInputStart: ToolInputEnd}
 
 _WHOLE_CONTENT = frozenset({ToolCall, ToolResult, ToolApprovalRequest, Source, File, Finish})
 

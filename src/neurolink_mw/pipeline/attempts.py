@@ -1,0 +1,24 @@
+"""Attempts as an observer sees them: each call that reaches the model has an outcome of its own."""
+
+from __future__ import annotations
+
+from ..protocol import Attempt, CallOptions, Kind, LanguageModel
+from .boundary import Boundary
+from .build import Listener
+from .scope import Host, Scope
+
+
+class AttemptBoundary(Boundary):
+    """A boundary around the model itself. It makes outcomes, and no scope of its own: the call goes on in the one that
+    it came in, which accounts for the attempt."""
+
+    def __init__(self, model: LanguageModel, listener: Listener) -> None:
+        super().__init__(Host(model, (listener,), (), frozenset({listener.id})), timed=False)
+        self.model = model
+
+    def _enter(self, kind: Kind, options: CallOptions) -> tuple[Scope, CallOptions]:
+        scope = Scope(self._host, kind, options)
+        scope.seen = Attempt(kind, self.model.provider, self.model.model_id, scope.helper)
+        scope.calls = [scope.seen]
+        scope.attempts = 1
+        return scope, options

@@ -1,0 +1,135 @@
+"""Lint: an order that is plainly wrong, found by what members say they read, write, judge and answer.
+
+Chains further in are looked at too, and the steps of a turn. Each fault says what to do about it.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
+
+from ..errors import ConfigError
+from .member import Member, Stage
+
+if TYPE_CHECKING:
+    from .wrap import Chain
+
+Lint: TypeAlias = Literal["error", "warn", "off"]
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Fault:
+    """rule: its name. members: the ids that it is about, from the outside in. message: what is wrong; fix: what to do
+    about it."""
+
+    rule: str
+    members: tuple[str, ...]
+    message: str
+    fix: str
+
+    def __str__(self) -> str:
+        return f"{self.message}: {self.fix}"
+
+
+def find_faults(chain: Chain) -> list[Fault]:
+    """What is plainly wrong with a chain, chains further in included."""
+    own = [place.use.member for place in chain.placed]
+    further_in = list(_further_in(chain.model))
+    faults = [
+        fault
+        for index, outer in enumerate(own)
+        for inner in (*own[index + 1 :], *further_in)
+        for fault in _between(outer, inner)
+    ]
+    faults += _attempts_multiply(own, further_in)
+    if getattr(chain.model, "is_turn", False):
+        faults += _around_a_turn(own, further_in)
+    return faults
+
+
+def report(faults: Sequence[Fault], lint: Lint) -> None:
+    """ConfigError with a sentence for each fault, or a warning in the log."""
+    if lint not in get_args(Lint):
+        raise ConfigError('lint is "error", "warn" or "off"')
+    if lint == "error" and faults:
+        raise ConfigError("\n".join(map(str, faults)))
+    if lint == "warn":
+        for fault in faults:
+            _log.warning("%s", fault)
+
+
+def _further_in(model: object) -> Iterator[Member]:
+    """The members of the chains that a model already has around it. A turn's model is what its steps call."""
+    while model is not None:
+        chain = getattr(model, "chain", None)
+        if chain is not None:
+            yield from (place.use.member for place in chain.placed)
+            model = chain.model
+        else:
+            model = getattr(model, "model", None) if getattr(model, "is_turn", False) else None
+
+
+def _between(outer: Member, inner: Member) -> Iterator[Fault]:
+    ids = (outer.id, inner.id)
+    if outer.may_answer and "prompt" in outer.reads and "prompt" in inner.writes:
+        yield Fault(
+            "answers-by-another-prompt",
+            ids,
+            f"Middleware {outer.id!r} may answer and sits outside {inner.id!r}, which changes the prompt: it would "
+            f"look up and keep prompts as they were before that",
+            _swap(outer, inner),
+        )
+    if outer.may_answer and inner.judges:
+        yield Fault(
+            "answers-past-a-policy",
+            ids,
+            f"Middleware {outer.id!r} may answer and sits outside the policy {inner.id!r}, which would not see those "
+            f"calls",
+            _swap(outer, inner),
+        )
+    if type(outer).stage == Stage.BUDGET and type(inner).stage == Stage.CACHE and inner.may_answer:
+        yield Fault(
+            "charges-for-hits",
+            ids,
+            f"Middleware {outer.id!r} sits outside {inner.id!r}, so it would charge for answers that no model gave",
+            _swap(outer, inner),
+        )
+
+
+def _swap(outer: Member, inner: Member) -> str:
+    return f'move {inner.id!r} further out, or set {outer.id}.after = ["{inner.id}"]'
+
+
+def _attempts_multiply(own: Sequence[Member], further_in: Sequence[Member]) -> Iterator[Fault]:
+    """Two retries, one in a chain within the chain of the other."""
+    outer = next((one for one in own if type(one).stage == Stage.RETRY), None)
+    inner = next((one for one in further_in if type(one).stage == Stage.RETRY), None)
+    if outer is not None and inner is not None:
+        yield Fault(
+            "attempts-multiply",
+            (outer.id, inner.id),
+            f"Middleware {outer.id!r} is around a model that has {inner.id!r} already, so that attempts multiply",
+            "leave one of them out",
+        )
+
+
+def _around_a_turn(own: Sequence[Member], further_in: Sequence[Member]) -> Iterator[Fault]:
+    for member in own:
+        if type(member).stage == Stage.CACHE and member.may_answer:
+            yield Fault(
+                "keeps-tool-results",
+                (member.id,),
+                f"Middleware {member.id!r} is around a whole turn, so an answer that tools were run for would be given "
+                f"again without running them",
+                "put it around the steps (middlewares=), not around the turn (turn_middlewares=)",
+            )
+        if "output" in member.judges and not any("output" in one.judges for one in further_in):
+            yield Fault(
+                "judges-too-late",
+                (member.id,),
+                f"The policy {member.id!r} judges the answer of a whole turn only, and tools run before that",
+                "put it around the steps (middlewares=); it may stand around the turn as well",
+            )

@@ -1,0 +1,45 @@
+"""A rewriting by a regular expression, whose lookahead is worked out from the pattern."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+
+from ..errors import ConfigError
+from .reach import reach_of
+from .text_transform import TextTransform
+
+
+class RegexTransform(TextTransform):
+    r"""Replaces what a pattern matches.
+
+        RegexTransform(r"\b\d{3}-\d{2}-\d{4}\b", "[ssn]", id="redact_ssn")
+
+    pattern: a text or a compiled pattern, whose matches must have a longest: `\S+@\S+` is refused, `\S{1,64}@\S{1,64}`
+    works. repl: as for `re.sub`, a template or a function of the match. id: its name in the chain; two of them in one
+    chain need two. applies_to: see `TextTransform`.
+    """
+
+    def __init__(
+        self,
+        pattern: str | re.Pattern[str],
+        repl: str | Callable[[re.Match[str]], str],
+        *,
+        id: str | None = None,
+        applies_to: Sequence[str] = ("text",),
+    ) -> None:
+        super().__init__()
+        if id is not None:
+            self.id = id  # type: ignore[misc]  # a chain may have several
+        if not isinstance(pattern, str | re.Pattern) or not (isinstance(repl, str) or callable(repl)):
+            raise ConfigError(f"{self.id} takes a pattern, and a text or a function of the match to put in its place")
+        try:
+            self._pattern = re.compile(pattern)
+        except re.error as error:
+            raise ConfigError(f"{self.id}: this is no regular expression: {error.msg}") from None
+        self._repl = repl
+        self.lookahead = reach_of(self._pattern, self.id)
+        self.applies_to = applies_to
+
+    def transform(self, text: str) -> str:
+        return self._pattern.sub(self._repl, text)

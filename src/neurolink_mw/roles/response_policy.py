@@ -1,0 +1,263 @@
+"""A policy over answers: may this be said, may this tool be called?"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from typing import Any, ClassVar
+
+from ..errors import ConfigError
+from ..pipeline import Effect, Middleware, OnError, Rules, Stage
+from ..pipeline.bind import awaiting
+from ..pipeline.wording import did_you_mean
+from ..protocol import (
+    CallContext,
+    CallOptions,
+    Content,
+    Finish,
+    GenerateResult,
+    LanguageModel,
+    PartStream,
+    StreamPart,
+    StreamResult,
+    ToolCall,
+)
+from ..protocol.accumulate import Accumulator
+from .gate import Gate
+from .request_policy import require_check
+from .role import Adapter, Role, as_verdict
+from .streaming import Hold, Pass, Streaming, Window
+from .units import (
+    CHANNELS,
+    belongs_to_a_turn,
+    call_to_judge,
+    filtered,
+    is_judged,
+    marked_denied,
+    rewritten_blocks,
+    texts_to_judge,
+    with_blocks,
+    without_body,
+)
+from .verdict import ACTIONS, Verdict
+from .views import Request, View, ViewKind
+
+
+class ResponsePolicy(Role):
+    """Judges each answer, with one verdict however it came: generated, streamed, from a cache or a fallback.
+
+        class BlockWord(ResponsePolicy):
+            def check(self, view):
+                return deny("blocked-word") if "bomb" in view.text.lower() else allow()
+
+    `check` gets the joined text, the joined reasoning, and each tool call by itself; only the verdict on a whole one
+    counts. A denied text denies the answer. A denied tool call is taken out, and the answer ends with
+    `content-filter`; within a turn it is marked, and the turn tells the model. A policy that fails denies, unless its
+    place says otherwise.
+
+    streaming: `Hold()` lets nothing leave before the verdict. `Window(n)` and `Pass()` let text leave before it, and
+    may deny only with `allow_partial_release = True`; `replace` needs `Hold()`. sees: of "text", "reasoning" and
+    "tool_input". monotone: once a beginning of a text is denied, every longer one is; then a stream under a window is
+    denied at once.
+    """
+
+    stage: ClassVar[int] = Stage.GUARD
+    reads: ClassVar[frozenset[Effect]] = frozenset({"output"})
+    judges: ClassVar[frozenset[Effect]] = frozenset({"output"})
+    default_on_error: ClassVar[OnError] = "deny"
+    streaming: Streaming = Hold()
+    sees: Sequence[str] = CHANNELS
+    monotone: bool = False
+    allow_partial_release: bool = False
+
+    def check(self, view: View) -> Verdict | Awaitable[Verdict]:
+        """`allow()`, `deny(code, message)`, `replace(text)` or `flag(code)`."""
+        raise NotImplementedError
+
+    def as_middleware(self, rules: Rules) -> Middleware:
+        return _ResponseAdapter(self, rules)
+
+
+class _ResponseAdapter(Adapter[ResponsePolicy]):
+    def __init__(self, role: ResponsePolicy, rules: Rules) -> None:
+        super().__init__(role, rules)
+        require_check(role, ResponsePolicy)
+        _require_settings(role)
+        self._check: Callable[[View], Awaitable[Any]] = awaiting(
+            role.check, f"{role.id}.check", blocking=rules.blocking
+        )
+        self._mode = role.streaming
+        self._sees = frozenset(role.sees)
+        if not isinstance(self._mode, Hold):
+            self.about = f"streaming {self._mode}: text may leave before the verdict"
+
+    # -- whole answers
+
+    async def wrap_generate(self, model: LanguageModel, options: CallOptions) -> GenerateResult:
+        result = await model.do_generate(options)
+        request = Request(options, "generate", model.provider, model.model_id)
+        return await self._judged(result, request)
+
+    async def _judged(self, result: GenerateResult, request: Request) -> GenerateResult:
+        context = request.options.context
+        content: list[Content] = []
+        reason = result.finish_reason
+        for one in result.content:
+            if "tool_input" not in self._sees or not isinstance(one, ToolCall) or not is_judged(one):
+                content.append(one)
+                continue
+            view = call_to_judge(one, request)
+            verdict = await self._ask(view)
+            self._note(context, verdict, view)
+            kept = self._after_verdict(one, verdict, context)
+            if kept is None:
+                reason = filtered(reason, verdict.code)
+            else:
+                content.append(kept)
+        texts = await self._judge_texts(result.content, request, released=False)
+        if texts:
+            content = list(with_blocks(content, rewritten_blocks(content, texts)))
+        if len(content) == len(result.content) and all(map(_is, content, result.content)):
+            return result
+        return without_body(result.replace(content=content, finish_reason=reason))
+
+    # -- streams
+
+    async def wrap_stream(self, model: LanguageModel, options: CallOptions) -> StreamResult:
+        result = await model.do_stream(options)
+        request = Request(options, "stream", model.provider, model.model_id)
+        if self.shadow:
+            return result.through(lambda parts: self._shadowed(parts, request))
+        return without_body(result).through(lambda parts: self._gated(parts, request))
+
+    async def _shadowed(self, parts: PartStream, request: Request) -> AsyncIterator[StreamPart]:
+        """Everything passes; what would have been said is noted before the finish."""
+        answer = Accumulator()
+        async for part in parts:
+            answer.feed(part)
+            if part.__class__ is Finish:
+                await self._judged(answer.result(), request)
+            yield part
+
+    async def _gated(self, parts: PartStream, request: Request) -> AsyncIterator[StreamPart]:
+        gate, answer = Gate(self._mode, self._sees), Accumulator()
+        taken_out: Verdict | None = None
+        finished = False
+        async for part in parts:
+            if isinstance(part, Finish):
+                finished = True
+                async for waited in self._finished(gate, answer, part, taken_out, request):
+                    yield waited
+                continue
+            answer.feed(part)
+            looks_at = gate.feed(part)
+            if isinstance(looks_at, ToolCall):
+                taken_out = await self._judge_call(gate, looks_at, request) or taken_out
+            elif looks_at is not None and await self._look(gate, looks_at, request):
+                gate.allowed(looks_at)
+            for ready in gate.ready():
+                yield ready
+        if not finished:
+            async for waited in self._finished(gate, answer, None, taken_out, request):
+                yield waited
+
+    async def _finished(
+        self, gate: Gate, answer: Accumulator, finish: Finish | None, taken_out: Verdict | None, request: Request
+    ) -> AsyncIterator[StreamPart]:
+        """The end of the answer, or of what came of it: the verdict, then everything that waited for it."""
+        for cut in list(gate.unfinished_calls()):
+            taken_out = await self._judge_call(gate, cut, request) or taken_out
+        content = answer.result().content
+        texts = await self._judge_texts(content, request, released=gate.released)
+        for part in gate.rest(rewritten_blocks(content, texts)):
+            yield part
+        if finish is not None:
+            if taken_out is not None:
+                finish = finish.replace(finish_reason=filtered(finish.finish_reason, taken_out.code))
+            yield finish
+
+    async def _judge_call(self, gate: Gate, call: ToolCall, request: Request) -> Verdict | None:
+        """The verdict, where it takes the call out."""
+        view, context = call_to_judge(call, request), request.options.context
+        verdict = await self._ask(view)
+        self._note(context, verdict, view)
+        kept = self._after_verdict(call, verdict, context)
+        gate.judged(call.tool_call_id, kept, rewritten=verdict.action == "replace")
+        return verdict if kept is None else None
+
+    async def _look(self, gate: Gate, kind: ViewKind, request: Request) -> bool:
+        """Whether a look at the text so far lets it leave. What it says otherwise only holds the text back, until a
+        later look or the end allows it; so does a failure, which counts if the whole answer leads to it too."""
+        try:
+            verdict = await self._ask(View(kind, gate.text_of(kind), request, final=False))
+        except Exception:
+            return False
+        if verdict.action == "deny" and self.role.monotone:
+            raise self.denial(request.options.context, verdict, kind, released=gate.released)
+        return verdict.action in ("allow", "flag")
+
+    # -- verdicts
+
+    async def _ask(self, view: View) -> Verdict:
+        verdict = as_verdict(self.id, await self._check(view))
+        if isinstance(self._mode, Hold) or self.shadow:
+            pass
+        elif verdict.action == "replace":
+            raise ConfigError(f"{self.id}.check replaced text that may have left already: replace needs Hold()")
+        elif verdict.action == "deny" and view.kind != "tool_call" and not self.role.allow_partial_release:
+            raise ConfigError(
+                f"{self.id}.check denied text that may have left already: use Hold(), or say that this is wanted with "
+                f"allow_partial_release = True"
+            )
+        if verdict.action == "replace" and not isinstance(verdict.replacement, str):
+            raise ConfigError(f"{self.id}.check replaced a text with {type(verdict.replacement).__name__}: give a text")
+        return verdict
+
+    async def _judge_texts(
+        self, content: Sequence[Content], request: Request, *, released: bool
+    ) -> dict[ViewKind, str]:
+        """The verdicts on the whole text and the whole reasoning; what replaces them. Raises the denial."""
+        texts: dict[ViewKind, str] = {}
+        context = request.options.context
+        for view in texts_to_judge(content, self._sees, request):
+            verdict = await self._ask(view)
+            if verdict.action == "deny" and not self.shadow:
+                raise self.denial(context, verdict, view.kind, released=released)
+            self._note(context, verdict, view)
+            if verdict.action == "replace" and not self.shadow:
+                texts[view.kind] = str(verdict.replacement)
+        return texts
+
+    def _after_verdict(self, call: ToolCall, verdict: Verdict, context: CallContext) -> ToolCall | None:
+        """What is left of a call: itself, with another input or marked, or nothing. The answer itself is not denied by
+        that: what the model says beside the call stands."""
+        if self.shadow or verdict.action in ("allow", "flag"):
+            return call
+        if verdict.action == "replace":
+            return call.replace(input=str(verdict.replacement))
+        return marked_denied(call, verdict) if belongs_to_a_turn(call, context) else None
+
+    def _note(self, context: CallContext, verdict: Verdict, view: View) -> None:
+        if verdict.action != "allow":
+            call = view.tool_call.tool_call_id if view.tool_call is not None else None
+            self.note(context, ACTIONS[verdict.action], verdict.code, view.kind, tool_call_id=call)
+
+
+def _is(one: Content, other: Content) -> bool:
+    return one is other
+
+
+def _require_settings(role: ResponsePolicy) -> None:
+    """ConfigError for settings of a policy that cannot work."""
+    name = type(role).__name__
+    mode: object = role.streaming
+    if isinstance(mode, type) and issubclass(mode, Hold | Window | Pass):
+        raise ConfigError(f"{name}.streaming is an instance: write {mode.__name__}({'n' if mode is Window else ''})")
+    if not isinstance(mode, Hold | Window | Pass):
+        raise ConfigError(f"{name}.streaming is Hold(), Window(n) or Pass(), not {type(mode).__name__}")
+    if isinstance(role.sees, str):
+        raise ConfigError(f"{name}.sees is a list of {', '.join(CHANNELS)}, not one string")
+    for channel in role.sees:
+        if channel not in CHANNELS:
+            raise ConfigError(f"{name}.sees cannot name {channel!r}{did_you_mean(str(channel), list(CHANNELS))}")
+    if not role.sees:
+        raise ConfigError(f"{name}.sees is empty: a policy judges one of {', '.join(CHANNELS)}")

@@ -1,0 +1,110 @@
+"""What of an answer is judged, and what becomes of it: the same for a whole answer and for the parts of a stream."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from typing import TypeVar
+
+from ..pipeline.denial import MARK
+from ..protocol import (
+    CallContext,
+    Content,
+    FinishReason,
+    GenerateResult,
+    JSONObject,
+    Reasoning,
+    StreamResult,
+    Text,
+    ToolCall,
+)
+from .verdict import Verdict
+from .views import Request, View, ViewKind
+
+Result = TypeVar("Result", GenerateResult, StreamResult)
+
+CHANNELS = ("text", "reasoning", "tool_input")
+"""What a policy may see."""
+
+
+def texts_to_judge(content: Iterable[Content], sees: Collection[str], request: Request) -> Iterator[View]:
+    """The joined text and the joined reasoning. An answer that has nothing else to judge is judged by its text, though
+    it is empty, so that a policy on what must be said cannot be escaped by silence."""
+    content = tuple(content)
+    text = "".join(one.text for one in content if isinstance(one, Text))
+    reasoning = "".join(one.text for one in content if isinstance(one, Reasoning))
+    calls = "tool_input" in sees and any(is_judged(one) for one in content if isinstance(one, ToolCall))
+    judges_reasoning = "reasoning" in sees and reasoning != ""
+    if "text" in sees and (text or not (judges_reasoning or calls)):
+        yield View("text", text, request)
+    if judges_reasoning:
+        yield View("reasoning", reasoning, request)
+
+
+def call_to_judge(call: ToolCall, request: Request) -> View:
+    return View("tool_call", call.input, request, tool_call=call)
+
+
+def is_judged(call: ToolCall) -> bool:
+    """Calls of the caller's tools, also where a turn has marked them as run by itself. A provider's own tools ran
+    already."""
+    mark = _mark(call)
+    return (not call.provider_executed or mark is not None) and "denied" not in (mark or {})
+
+
+def belongs_to_a_turn(call: ToolCall, context: CallContext) -> bool:
+    """Whether a turn drives this call, and answers it with "denied" instead of running it."""
+    return context.step is not None or _mark(call) is not None
+
+
+def marked_denied(call: ToolCall, verdict: Verdict) -> ToolCall:
+    """The call as a turn gets it: it is not run, and the model learns that."""
+    mark = {**(_mark(call) or {}), "denied": {"code": verdict.code, "message": verdict.message}}
+    return call.replace(provider_metadata={**(call.provider_metadata or {}), MARK: mark})
+
+
+def _mark(call: ToolCall) -> JSONObject | None:
+    mark = (call.provider_metadata or {}).get(MARK)
+    return mark if isinstance(mark, Mapping) else None
+
+
+def filtered(reason: FinishReason, code: str) -> FinishReason:
+    """How an answer ends that a call was taken out of. After an error the reason stays "error"."""
+    return reason if reason.unified == "error" else FinishReason("content-filter", code)
+
+
+def rewritten_blocks(content: Iterable[Content], texts: Mapping[ViewKind, str]) -> dict[ViewKind, Text | Reasoning]:
+    """For each kind, the one block that all its text becomes: the first one, with the new text.
+
+    Its provider metadata was made for the old text (signatures, citations, probabilities of its tokens) and goes.
+    """
+    blocks: dict[ViewKind, Text | Reasoning] = {}
+    for one in content:
+        kind = _kind_of(one)
+        if kind is not None and kind in texts and kind not in blocks and isinstance(one, Text | Reasoning):
+            blocks[kind] = one.replace(text=texts[kind], provider_metadata=None)
+    return blocks
+
+
+def with_blocks(content: Iterable[Content], blocks: Mapping[ViewKind, Text | Reasoning]) -> tuple[Content, ...]:
+    """The content with all text, or all reasoning, in one block: it stands where the first one stood."""
+    left = dict(blocks)
+    out = []
+    for one in content:
+        kind = _kind_of(one)
+        if kind is None or kind not in blocks:
+            out.append(one)
+        elif kind in left:
+            out.append(left.pop(kind))
+    return tuple(out)
+
+
+def _kind_of(one: Content) -> ViewKind | None:
+    return "text" if isinstance(one, Text) else "reasoning" if isinstance(one, Reasoning) else None
+
+
+def without_body(result: Result) -> Result:
+    """The provider's own response, kept beside an answer, still says what was taken out of it: it goes too."""
+    response = result.response
+    if response is None or response.body is None:
+        return result
+    return result.replace(response=response.replace(body=None))
