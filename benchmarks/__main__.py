@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
-from . import generate, host, imports, open_streams, openai_events, peers, plugins, report, stream, values
+from . import generate, host, imports, open_streams, openai_events, peers, plugins, report, roles, stream, values
 from .figure import Measured
 from .measure import FULL, QUICK, Effort
 
@@ -17,6 +17,7 @@ GROUPS: Final[dict[str, Callable[[Effort], Measured]]] = {
     "generate": generate.measure,
     "stream": stream.measure,
     "host": host.measure,
+    "roles": roles.measure,
     "open_streams": open_streams.measure,
     "openai": openai_events.measure,
     "values": values.measure,

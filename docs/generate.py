@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from pathlib import Path
 from typing import Any
@@ -64,7 +65,8 @@ def _table(model: Any) -> str:
 def _default(prop: dict[str, Any]) -> str:
     if "default" not in prop or prop["default"] in (None, [], {}):
         return "-"
-    return f"`{str(prop['default']).lower() if isinstance(prop['default'], bool) else prop['default']}`"
+    default = prop["default"]
+    return f"`{default if isinstance(default, str) and default.isprintable() else json.dumps(default)}`"
 
 
 def _type(prop: dict[str, Any]) -> str:

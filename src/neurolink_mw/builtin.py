@@ -20,9 +20,16 @@ requires_api = 1
 @hookimpl
 def register_middlewares(register: Callable[[Deferred], None]) -> None:
     for id, target in (
+        ("add_tool_input_examples", "add_tool_input_examples:AddToolInputExamples"),
+        ("default_instructions", "default_instructions:DefaultInstructions"),
+        ("extract_json", "extract_json:ExtractJson"),
+        ("extract_reasoning", "extract_reasoning:ExtractReasoning"),
+        ("simulate_streaming", "simulate_streaming:SimulateStreaming"),
         ("default_settings", "default_settings:DefaultSettings"),
         ("lifecycle", "lifecycle:Lifecycle"),
         ("logging", "logging:Logging"),
+        ("retry", "retry:Retry"),
+        ("timeout", "timeout:Timeout"),
     ):
         register(Deferred(id, f"neurolink_mw.middlewares.{target}"))
 

@@ -6,12 +6,22 @@ import functools
 from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any, ClassVar, Literal
 
+import anyio
 import pytest
 from pydantic import BaseModel, ConfigDict, Field, SecretStr, field_validator
 
 from neurolink_mw.errors import ConfigError
 from neurolink_mw.pipeline import Middleware, MiddlewareConfig, Stage, Use, wrap_model
-from neurolink_mw.protocol import CallOptions, GenerateResult, Kind, LanguageModel, StreamResult
+from neurolink_mw.protocol import (
+    CallOptions,
+    GenerateResult,
+    Kind,
+    LanguageModel,
+    StreamResult,
+    ToolCall,
+    ToolOutcome,
+    ToolRunner,
+)
 from neurolink_mw.testing import ScriptedModel
 
 from .builders import ASKED, Layer, Member, answer, read
@@ -474,6 +484,10 @@ def test_a_hook_that_always_raises_is_no_forgotten_return() -> None:
             if options.tools:
                 raise LookupError
             return await model.do_stream(options)
+
+        async def wrap_tool(self, tool: ToolRunner, call: ToolCall) -> ToolOutcome:  # type: ignore[return]
+            async with anyio.create_task_group():  # which might swallow it, for all its code shows
+                raise LookupError
 
     assert Refusing().id == "refusing"
 

@@ -408,6 +408,20 @@ async def test_what_is_held_is_released_at_the_finish_of_a_source_that_never_clo
     assert made == [StreamStart(), TextStart("0"), TextDelta("0", "bo"), STOP]
 
 
+async def test_what_is_held_is_released_where_a_source_stops_without_a_finish() -> None:
+    made = await masked([StreamStart(), TextStart("0"), TextDelta("0", "bo")])
+    assert made == [StreamStart(), TextStart("0"), TextDelta("0", "bo")]
+
+
+async def test_what_an_expansion_still_holds_comes_after_the_source() -> None:
+    held: list[StreamPart] = []
+
+    def hold(part: StreamPart) -> None:
+        held.append(part)
+
+    assert await read(PartStream.of(HELLO).expand(hold, rest=lambda: held)) == list(HELLO)
+
+
 async def test_a_delta_without_its_block_passes_unchanged() -> None:
     assert await masked([TextDelta("0", "bomb")]) == [TextDelta("0", "bomb")]
 

@@ -9,7 +9,19 @@ from types import TracebackType
 from typing import Any, Self
 
 from ..errors import ConfigError, NeurolinkError
-from ..pipeline import DryRun, Explanation, Member, Statistics, Surroundings, Totals, Use, WrappedModel, explain
+from ..pipeline import (
+    Denied,
+    DryRun,
+    Explanation,
+    Lint,
+    Member,
+    Statistics,
+    Surroundings,
+    Totals,
+    Use,
+    WrappedModel,
+    explain,
+)
 from ..pipeline.explain import dry_run, explain_placed
 from ..pipeline.member import has_to_be_opened
 from ..pipeline.wrap import wrap_placed
@@ -33,8 +45,8 @@ class Pipeline:
         model = pipeline.wrap(OpenAICompatibleModel("gpt-5", base_url=...))
 
     model: the model that `pipeline.model` wraps. registry: the plugins to take middlewares and models from; the
-    installed ones unless given. statistics: keep figures of every call, for
-    `pipeline.statistics`; or a `Statistics` to add them to.
+    installed ones unless given. statistics: keep figures of every call, for `pipeline.statistics`; or a `Statistics`
+    to add them to. denied, lint: see `wrap_model`.
     """
 
     def __init__(
@@ -44,8 +56,11 @@ class Pipeline:
         model: LanguageModel | None = None,
         registry: Registry | None = None,
         statistics: bool | Statistics = False,
+        denied: Denied = "refuse",
+        lint: Lint = "error",
     ) -> None:
-        self._start(make_plan(None, None, members, registry=registry), members, model, _statistics(statistics))
+        plan = make_plan({"denied": denied, "lint": lint}, None, members, registry=registry)
+        self._start(plan, members, model, _statistics(statistics))
 
     @classmethod
     def from_config(

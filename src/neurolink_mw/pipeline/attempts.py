@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..protocol import Attempt, CallOptions, Kind, LanguageModel
+from ..protocol import Attempt, CallOptions, LanguageModel
 from .boundary import Boundary
 from .build import Listener
 from .scope import Host, Scope
@@ -15,10 +15,10 @@ class AttemptBoundary(Boundary):
     def __init__(self, model: LanguageModel, listener: Listener) -> None:
         super().__init__(Host(model, (listener,), (), frozenset({listener.id})), timed=False)
         self.model = model
+        self._in_scope = self._watched
 
-    def _enter(self, kind: Kind, options: CallOptions) -> tuple[Scope, CallOptions]:
-        scope = Scope(self._host, kind, options)
-        scope.seen = Attempt(kind, self.model.provider, self.model.model_id, scope.helper)
+    def _watched(self, options: CallOptions, scope: Scope) -> CallOptions:
+        scope.seen = Attempt(scope.kind, self.model.provider, self.model.model_id, scope.helper)
         scope.calls = [scope.seen]
         scope.attempts = 1
-        return scope, options
+        return options

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import sys
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from typing import cast
 
 import anyio
@@ -15,7 +15,6 @@ from ..protocol import (
     ErrorPart,
     Finish,
     GenerateResult,
-    Kind,
     PartStream,
     StreamPart,
     StreamResult,
@@ -45,6 +44,7 @@ class Boundary:
         self._generate = host.model.do_generate
         self._stream = host.model.do_stream
         self._timed = timed
+        self._in_scope: Callable[[CallOptions, Scope], CallOptions] = with_context
         self._on_part = _each_part(host.listeners)
         self._conditional = any(listener.when is not None for listener in host.listeners)
         if self._conditional:
@@ -56,14 +56,11 @@ class Boundary:
         listeners = [one for one in self._everybody.listeners if one.when is None or one.when.matches(options)]
         scope.host = self._everybody.with_listeners(listeners)
 
-    def _enter(self, kind: Kind, options: CallOptions) -> tuple[Scope, CallOptions]:
-        scope = Scope(self._host, kind, options)
+    async def do_generate(self, options: CallOptions) -> GenerateResult:
+        scope = Scope(self._host, "generate", options)
         if self._timed:
             scope.clocks = Clocks(len(self._host.member_ids))
-        return scope, with_context(options, scope)
-
-    async def do_generate(self, options: CallOptions) -> GenerateResult:
-        scope, inner = self._enter("generate", options)
+        inner = self._in_scope(options, scope)
         try:
             if self._conditional:
                 self._settle_listeners(scope, options)
@@ -95,7 +92,10 @@ class Boundary:
         return result
 
     async def do_stream(self, options: CallOptions) -> StreamResult:
-        scope, inner = self._enter("stream", options)
+        scope = Scope(self._host, "stream", options)
+        if self._timed:
+            scope.clocks = Clocks(len(self._host.member_ids))
+        inner = self._in_scope(options, scope)
         scope.opened = []
         try:
             if self._conditional:
@@ -141,11 +141,12 @@ class _Ending(Closer):
         try:
             await super().__call__()
         finally:
-            await self.scope.end(self.status_on_leaving())
+            if (denial := self.scope.denial) is not None:  # left before the refusal was given out
+                await _end_refused(self.scope, denial, billed(self.scope.model_calls()))
+            else:
+                await self.scope.end(self.status_on_leaving())
 
     def status_on_leaving(self) -> Status:
-        if self.scope.denial is not None:
-            return "denied"
         scope: Scope | None = self.scope
         while scope is not None:  # scopes further in are left because the outermost one is
             if scope.cancelled:
@@ -155,7 +156,12 @@ class _Ending(Closer):
 
     def without_loop(self) -> None:
         self.done = True
-        self.scope.end_without_loop("abandoned")
+        scope = self.scope
+        if scope.denial is not None:
+            _note_refusal(scope, scope.denial, billed(scope.model_calls()))
+            scope.end_without_loop("denied")
+        else:
+            scope.end_without_loop("abandoned")
 
 
 class _ScopedStream(PartStream):
@@ -227,8 +233,18 @@ async def _bounded(ending: _Ending) -> AsyncIterator[StreamPart]:
             raise
     if denial is not None:
         try:
-            async for part in _refusal_parts(ending, given, denial):
+            for part in given.body(denial):
+                scope.parts += 1
+                if on_part is not None:
+                    on_part(part)
                 yield part
+            usage = billed(scope.model_calls())
+            finish = given.finish(denial, usage)
+            scope.parts += 1
+            await _end_refused(scope, denial, usage)
+            if on_part is not None:
+                on_part(finish)
+            yield finish
         finally:
             await ending()
         return
@@ -237,23 +253,6 @@ async def _bounded(ending: _Ending) -> AsyncIterator[StreamPart]:
         raise anyio.ClosedResourceError
     await scope.end("error")  # a stream without a finish is no whole answer
     await ending()
-
-
-async def _refusal_parts(ending: _Ending, given: RefusedStream, denial: Denial) -> AsyncIterator[StreamPart]:
-    """The rest of a stream that was refused, told like any other part; the outcome before the finish."""
-    scope, on_part = ending.scope, ending.on_part
-    usage = billed(scope.model_calls())
-    for part in given.body(denial):
-        scope.parts += 1
-        if on_part is not None:
-            on_part(part)
-        yield part
-    finish = given.finish(denial, usage)
-    scope.parts += 1
-    await _end_refused(scope, denial, usage)
-    if on_part is not None:
-        on_part(finish)
-    yield finish
 
 
 async def _refused(scope: Scope, denial: Denial) -> GenerateResult:
@@ -273,10 +272,15 @@ async def _refused(scope: Scope, denial: Denial) -> GenerateResult:
 
 
 async def _end_refused(scope: Scope, denial: Denial, usage: Usage) -> None:
-    scope.usage = usage
-    scope.finish_reason = denial.finish_reason
-    scope.error = denial.as_error()
+    _note_refusal(scope, denial, usage)
     await scope.end("denied")
+
+
+def _note_refusal(scope: Scope, denial: Denial, usage: Usage) -> None:
+    if not scope.done:
+        scope.usage = usage
+        scope.finish_reason = denial.finish_reason
+        scope.error = denial.as_error()
 
 
 async def _raising(denial: Denial | None) -> AsyncIterator[StreamPart]:

@@ -74,7 +74,7 @@ def _further_in(model: object) -> Iterator[Member]:
 
 def _between(outer: Member, inner: Member) -> Iterator[Fault]:
     ids = (outer.id, inner.id)
-    if outer.may_answer and "prompt" in outer.reads and "prompt" in inner.writes:
+    if outer.may_answer and "prompt" in outer.reads and "prompt" in inner.writes and not inner.judges:
         yield Fault(
             "answers-by-another-prompt",
             ids,

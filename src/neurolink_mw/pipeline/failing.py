@@ -16,8 +16,8 @@ from __future__ import annotations
 
 import logging
 from collections import deque
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import AsyncExitStack
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import AsyncExitStack, aclosing, nullcontext
 from typing import Generic, TypeVar, cast
 
 from ..errors import ConfigError, PolicyDenied
@@ -34,16 +34,19 @@ from ..protocol import (
     PartStream,
     StreamPart,
     StreamResult,
+    SupportedUrls,
+    supported_urls,
     with_context,
 )
 from .denial import Denial, find_denial
-from .own_time import NO_LIMIT, NoLimit, OwnTime
+from .own_time import OwnTime
 from .rest import Rest
 from .rules import Rules
 from .scope import Scope
 
 R = TypeVar("R", GenerateResult, StreamResult)
 _log = logging.getLogger(__name__)
+_NO_CLOCK = nullcontext()
 
 TOO_MANY = "TooManyFailures"
 """What stands for the name of an error where a member was left alone."""
@@ -68,8 +71,8 @@ class Keeper:
         """Whether there is anything to do but to let the member run."""
         return self.rules.owned or self.sees_denials
 
-    def clock(self) -> OwnTime | NoLimit:
-        return NO_LIMIT if self.rules.timeout is None else OwnTime(self.rules.timeout, self.id)
+    def clock(self) -> OwnTime | None:
+        return None if self.rules.timeout is None else OwnTime(self.rules.timeout, self.id)
 
     def rests(self, context: CallContext) -> bool:
         """Whether the member has failed too often of late. Then "skip" leaves it out, and "deny" refuses the call."""
@@ -117,24 +120,30 @@ class Inside:
     to the call itself, not to a helper call that the member made for its own use.
     """
 
-    __slots__ = (
-        *("_clock", "_keeper", "_model", "_scope", "answer", "asked", "failures", "model_id", "provider"),
-        *("supported_urls", "upstreams"),
-    )
+    __slots__ = ("_clock", "_keeper", "_model", "_scope", "answer", "asked", "failures", "upstreams")
     specification_version = SPECIFICATION_VERSION
 
-    def __init__(self, model: LanguageModel, keeper: Keeper, clock: OwnTime | NoLimit, context: CallContext) -> None:
+    def __init__(self, model: LanguageModel, keeper: Keeper, clock: OwnTime | None, context: CallContext) -> None:
         self._model = model
         self._keeper = keeper
         self._clock = clock
         self._scope = context.scope
-        self.provider = model.provider
-        self.model_id = model.model_id
-        self.supported_urls = getattr(model, "supported_urls", {})
         self.asked = False
         self.answer: GenerateResult | None = None
-        self.upstreams: list[_Upstream] = []
-        self.failures: list[BaseException] = []
+        self.upstreams: Sequence[_Upstream] = ()
+        self.failures: Sequence[BaseException] = ()
+
+    @property
+    def provider(self) -> str:
+        return self._model.provider
+
+    @property
+    def model_id(self) -> str:
+        return self._model.model_id
+
+    @property
+    def supported_urls(self) -> SupportedUrls:
+        return supported_urls(self._model)
 
     async def do_generate(self, options: CallOptions) -> GenerateResult:
         answer = await self._ask(self._model.do_generate, options)
@@ -149,7 +158,7 @@ class Inside:
         if not self._is_the_call(options):
             return result
         upstream = _Upstream(result.stream, self)
-        self.upstreams.append(upstream)
+        self.upstreams = [*self.upstreams, upstream]
         return result.replace(stream=upstream.view)
 
     def _is_the_call(self, options: CallOptions) -> bool:
@@ -157,7 +166,9 @@ class Inside:
 
     async def _ask(self, ask: Callable[[CallOptions], Awaitable[R]], options: CallOptions) -> R:
         self.asked = self.asked or self._is_the_call(options)
-        self._clock.pause()
+        clock = self._clock
+        if clock is not None:
+            clock.pause()
         try:
             answer = await ask(options)
         except BaseException as error:
@@ -166,7 +177,8 @@ class Inside:
                 raise
             raise came_out from None
         finally:
-            self._clock.resume()
+            if clock is not None:
+                clock.resume()
         if (swallowed := self._latched()) is not None:
             raise self._shown(swallowed)
         return answer
@@ -177,7 +189,7 @@ class Inside:
         if denial is not None and self._keeper.sees_denials:
             return self._shown(denial)
         if denial is None:
-            self.failures.append(error)
+            self.failures = [*self.failures, error]
         return error
 
     def _latched(self) -> Denial | None:
@@ -187,7 +199,7 @@ class Inside:
         if isinstance(self._scope, Scope):
             self._scope.denial = None
         shown = denial.as_error()
-        self.failures.append(shown)
+        self.failures = [*self.failures, shown]
         return shown
 
     def caused(self, error: BaseException) -> bool:
@@ -237,7 +249,8 @@ class _Upstream:
         clock = inside._clock
         read = stream.__aiter__().__anext__
         while True:
-            clock.pause()
+            if clock is not None:
+                clock.pause()
             try:
                 part = await read()
             except StopAsyncIteration:
@@ -248,7 +261,8 @@ class _Upstream:
                     raise
                 raise came_out from None
             finally:
-                clock.resume()
+                if clock is not None:
+                    clock.resume()
             if self.held is not None:
                 self.held.append(part)
             yield part
@@ -276,19 +290,24 @@ class Owned(Generic[R]):
         self._passing = passing
         self._transform = transform
         self._wrap = wrap
+        # The member's hooks, in their order. The usual one, a wrap alone, spares a frame at every call.
+        self.enter: Callable[[Inside, CallOptions], Awaitable[R]] = (
+            wrap if wrap is not None and transform is None else self._enter
+        )
 
-    async def enter(self, inside: Inside, options: CallOptions) -> R:
-        """The member's hooks, in their order, with all that they return checked."""
+    async def _enter(self, inside: Inside, options: CallOptions) -> R:
         if self._transform is not None:
             changed = await self._transform(options, self._kind, inside)
             options = checked_options(self._keeper.id, changed, options)
-        if self._wrap is None:
-            ask: Callable[[CallOptions], Awaitable[R]] = getattr(inside, f"do_{self._kind}")
-            return await ask(options)
-        answer = await self._wrap(inside, options)
+        if self._wrap is not None:
+            return await self._wrap(inside, options)
+        ask: Callable[[CallOptions], Awaitable[R]] = getattr(inside, f"do_{self._kind}")
+        return await ask(options)
+
+    def check(self, answer: R) -> None:
+        """A failure of the member, where its wrap returned no answer."""
         if not isinstance(answer, self._answer_type):
             raise no_answer(answer, f"{self._keeper.id}.wrap_{self._kind}", self._answer_type)
-        return answer
 
 
 class OwnedGenerate(Owned[GenerateResult]):
@@ -301,15 +320,17 @@ class OwnedGenerate(Owned[GenerateResult]):
         clock = keeper.clock()
         inside = Inside(self._model, keeper, clock, options.context)
         try:
-            with clock:
+            with clock or _NO_CLOCK:
                 answer = await self.enter(inside, options)
+            self.check(answer)
         except Exception as error:
             if inside.caused(error):
                 raise
             keeper.failed(error, options.context)
             return await self._without_member(inside, options, error)
         finally:
-            clock.stop()
+            if clock is not None:
+                clock.stop()
         keeper.worked()
         if keeper.answers and inside.answer is None:
             answered_by(keeper.id, options.context)
@@ -333,10 +354,12 @@ class OwnedStream(Owned[StreamResult]):
         clock = keeper.clock()
         inside = Inside(self._model, keeper, clock, options.context)
         try:
-            with clock:
+            with clock or _NO_CLOCK:
                 result = await self.enter(inside, options)
+            self.check(result)
         except BaseException as error:
-            clock.stop()
+            if clock is not None:
+                clock.stop()
             if not isinstance(error, Exception) or inside.caused(error):
                 raise
             keeper.failed(error, options.context)
@@ -348,7 +371,7 @@ class OwnedStream(Owned[StreamResult]):
 
     async def _without_member(self, inside: Inside, options: CallOptions, error: Exception) -> StreamResult:
         if inside.upstreams:
-            reading = _Reading(self._keeper, inside, NO_LIMIT, None, options.context)
+            reading = _Reading(self._keeper, inside, None, None, options.context)
             return StreamResult(PartStream(reading.parts(), close=reading.aclose))
         if inside.answer is not None:
             return StreamResult.of(inside.answer)
@@ -361,7 +384,7 @@ class _Reading:
     """The stream of an owned layer: the member's, until the member fails and is skipped."""
 
     def __init__(
-        self, keeper: Keeper, inside: Inside, clock: OwnTime | NoLimit, stream: PartStream | None, context: CallContext
+        self, keeper: Keeper, inside: Inside, clock: OwnTime | None, stream: PartStream | None, context: CallContext
     ) -> None:
         self._keeper = keeper
         self._inside = inside
@@ -371,8 +394,9 @@ class _Reading:
 
     async def parts(self) -> AsyncIterator[StreamPart]:
         if self._stream is not None:
-            async for part in self._of_member(self._stream):
-                yield part
+            async with aclosing(self._of_member(self._stream)) as parts:
+                async for part in parts:
+                    yield part
             if self._stream is not None:
                 return
         upstream = self._inside.upstreams[-1]
@@ -382,15 +406,18 @@ class _Reading:
         async for part in upstream.stream:
             yield part
 
-    async def _of_member(self, stream: PartStream) -> AsyncIterator[StreamPart]:
+    async def _of_member(self, stream: PartStream) -> AsyncGenerator[StreamPart, None]:
         stream._inner = True
         read = stream.__aiter__().__anext__
         clock, inside = self._clock, self._inside
         transparent = bool(inside.upstreams) and inside.upstreams[-1].held is not None
         while True:
             try:
-                with clock:
+                if clock is None:
                     part = await read()
+                else:
+                    with clock:
+                        part = await read()
             except StopAsyncIteration:
                 self._keeper.worked()
                 return
@@ -417,7 +444,8 @@ class _Reading:
 
     async def aclose(self) -> None:
         """Close what the model opened, which ends a read that waits there, then what the member made of it."""
-        self._clock.stop()
+        if self._clock is not None:
+            self._clock.stop()
         async with AsyncExitStack() as closing:
             if self._stream is not None:
                 closing.push_async_callback(self._stream.aclose)

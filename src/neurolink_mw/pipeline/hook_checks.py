@@ -38,8 +38,12 @@ def _check_arguments(cls: type, name: str, hook: FunctionType, expected: Functio
 
 
 def _never_returns_a_value(code: CodeType) -> bool:
-    """Whether every way out of a function is its end or a bare `return`. One that always raises has none."""
+    """Whether every way out of a function is its end or a bare `return`. One that always raises has none; where it
+    does so within a `with`, its code has an end all the same, in case the context swallows the exception."""
     steps = [step for step in dis.get_instructions(code) if step.opname not in ("NOP", "RESUME", "CACHE")]
+    names = {step.opname for step in steps}
+    if {"RAISE_VARARGS", "WITH_EXCEPT_START"} <= names:
+        return False
     ways_out = []
     for before, step in zip([None, *steps], steps, strict=False):
         if step.opname == "RETURN_CONST":  # Python 3.12 and 3.13

@@ -99,11 +99,12 @@ class OwnTime:
 
     def _due(self) -> None:
         self._timer = None
-        running = self._scope is not None and not self._waiting
-        left = self._limit - self._spent - (monotonic() - self._since if running else 0.0)
+        if self._scope is None:  # nobody is inside, and the next entry sets it again
+            return
+        left = self._limit - self._spent - (0.0 if self._waiting else monotonic() - self._since)
         if left > 0:
             self._set_timer(left)
-        elif running and self._scope is not None:
+        elif not self._waiting:
             self._scope.cancel()
 
 
@@ -111,27 +112,3 @@ def _fire(clock: weakref.ref[OwnTime]) -> None:
     alive = clock()
     if alive is not None:
         alive._due()
-
-
-class NoLimit:
-    """The clock of a member without a limit."""
-
-    __slots__ = ()
-
-    def __enter__(self) -> None:
-        pass
-
-    def __exit__(self, *failure: object) -> None:
-        pass
-
-    def pause(self) -> None:
-        pass
-
-    def resume(self) -> None:
-        pass
-
-    def stop(self) -> None:
-        pass
-
-
-NO_LIMIT = NoLimit()

@@ -6,6 +6,7 @@ import logging
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from inspect import isawaitable, iscoroutine
+from itertools import chain
 from time import perf_counter
 from typing import cast
 
@@ -264,8 +265,9 @@ class Scope(CallContext):
 
     def _listening(self) -> Iterator[Listener]:
         """Who is told, from the inside out; what hooks registered comes last."""
-        callbacks, self.callbacks = self.callbacks or (), None
-        return iter([*reversed(self.host.listeners), *(Listener("at_end", fn) for fn in callbacks)])
+        callbacks, self.callbacks = self.callbacks, None
+        listeners = reversed(self.host.listeners)
+        return listeners if callbacks is None else chain(listeners, (Listener("at_end", fn) for fn in callbacks))
 
 
 _UNKNOWN = Usage()

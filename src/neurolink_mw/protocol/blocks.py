@@ -59,11 +59,14 @@ class BlockRewriter:
             held = "" if block is None else block.end()
             return (_DELTA_OF[kind](piece.id, held), part) if held else part
         if cls is Finish and self._open:
-            # A source that never closed its blocks: what was held still belongs to them.
-            held_by = [(kind, id, block.end()) for (kind, id), block in self._open.items()]
-            self._open.clear()
-            return (*(_DELTA_OF[kind](id, text) for kind, id, text in held_by if text), part)
+            return (*self.rest(), part)
         return part
+
+    def rest(self) -> Sequence[StreamPart]:
+        """What is held of blocks that a source never closed: it still belongs to them."""
+        held_by = [(kind, id, block.end()) for (kind, id), block in self._open.items()]
+        self._open.clear()
+        return [_DELTA_OF[kind](id, text) for kind, id, text in held_by if text]
 
 
 def _rewritten(part: BlockDelta, block: Block) -> StreamPart | None:

@@ -25,6 +25,7 @@ from .values import Value
 Close: TypeAlias = Callable[[], Awaitable[None]]
 MapPart: TypeAlias = Callable[[StreamPart], StreamPart | None]
 ExpandPart: TypeAlias = Callable[[StreamPart], "StreamPart | Iterable[StreamPart] | None"]
+Rest: TypeAlias = Callable[[], Iterable[StreamPart]]
 _Generator: TypeAlias = AsyncGeneratorType[StreamPart, None]
 Through: TypeAlias = Callable[["PartStream"], AsyncIterator[StreamPart]]
 
@@ -191,9 +192,10 @@ class PartStream:
         """Each part replaced by `fn(part)`, or left out where that is None. Adjacent maps share one loop."""
         return _Mapped(self, (fn,))
 
-    def expand(self, fn: ExpandPart) -> PartStream:
-        """Each part replaced by the part or parts that `fn(part)` returns; None leaves it out."""
-        return self.through(lambda parts: _expand(parts, fn))
+    def expand(self, fn: ExpandPart, *, rest: Rest | None = None) -> PartStream:
+        """Each part replaced by the part or parts that `fn(part)` returns; None leaves it out. rest: the parts that
+        `fn` still holds when the source ends; a source that was cut may end without a finish."""
+        return self.through(lambda parts: _expand(parts, fn, rest))
 
     def through(self, fn: Through) -> PartStream:
         """The parts that the async generator function `fn` makes of this stream."""
@@ -217,7 +219,8 @@ class PartStream:
         kinds: of "text", "reasoning", "tool_input". Starts, ends, ids and metadata are kept. The tool call that
         follows a rewritten input keeps the input that the model wrote: rewrite it too, with `map`.
         """
-        return self.expand(_blocks.BlockRewriter(factory, kinds))
+        rewriter = _blocks.BlockRewriter(factory, kinds)
+        return self.expand(rewriter, rest=rewriter.rest)
 
 
 class _Mapped(PartStream):
@@ -258,7 +261,7 @@ async def _map(upstream: PartStream, fns: tuple[MapPart, ...], begun: list[bool]
             yield current
 
 
-async def _expand(upstream: PartStream, fn: ExpandPart) -> AsyncIterator[StreamPart]:
+async def _expand(upstream: PartStream, fn: ExpandPart, rest: Rest | None) -> AsyncIterator[StreamPart]:
     async for part in upstream:
         made = fn(part)
         if isinstance(made, Value):
@@ -266,6 +269,9 @@ async def _expand(upstream: PartStream, fn: ExpandPart) -> AsyncIterator[StreamP
         elif made is not None:
             for item in made:
                 yield item
+    if rest is not None:
+        for item in rest():
+            yield item
 
 
 async def _replay(parts: Iterable[StreamPart]) -> AsyncIterator[StreamPart]:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from ..errors import ProviderError
 from .accumulate import Accumulator, parts_of
 from .blocks import BlockFactory
-from .part_stream import ExpandPart, MapPart, PartStream, Through
+from .part_stream import ExpandPart, MapPart, PartStream, Rest, Through
 from .parts import ErrorPart, Finish, StreamPart, is_first_content
 from .results import GenerateResult, RequestInfo, ResponseInfo
 from .values import Value, value
@@ -41,9 +41,9 @@ class StreamResult(Value):
         """See `PartStream.map`."""
         return StreamResult(self.stream.map(fn), self.request, self.response)
 
-    def expand(self, fn: ExpandPart) -> StreamResult:
+    def expand(self, fn: ExpandPart, *, rest: Rest | None = None) -> StreamResult:
         """See `PartStream.expand`."""
-        return StreamResult(self.stream.expand(fn), self.request, self.response)
+        return StreamResult(self.stream.expand(fn, rest=rest), self.request, self.response)
 
     def through(self, fn: Through) -> StreamResult:
         """See `PartStream.through`."""

@@ -27,6 +27,7 @@ class RequestPolicy(Role):
 
     stage: ClassVar[int] = Stage.GUARD
     reads: ClassVar[frozenset[Effect]] = frozenset({"prompt", "tools", "params", "metadata"})
+    writes: ClassVar[frozenset[Effect]] = frozenset({"prompt", "tools", "params", "metadata"})
     judges: ClassVar[frozenset[Effect]] = frozenset({"prompt"})
     default_on_error: ClassVar[OnError] = "deny"
 

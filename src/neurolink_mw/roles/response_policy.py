@@ -62,6 +62,7 @@ class ResponsePolicy(Role):
 
     stage: ClassVar[int] = Stage.GUARD
     reads: ClassVar[frozenset[Effect]] = frozenset({"output"})
+    writes: ClassVar[frozenset[Effect]] = frozenset({"output"})
     judges: ClassVar[frozenset[Effect]] = frozenset({"output"})
     default_on_error: ClassVar[OnError] = "deny"
     streaming: Streaming = Hold()
@@ -145,7 +146,7 @@ class _ResponseAdapter(Adapter[ResponsePolicy]):
         async for part in parts:
             if isinstance(part, Finish):
                 finished = True
-                async for waited in self._finished(gate, answer, part, taken_out, request):
+                for waited in await self._finished(gate, answer, part, taken_out, request):
                     yield waited
                 continue
             answer.feed(part)
@@ -157,23 +158,23 @@ class _ResponseAdapter(Adapter[ResponsePolicy]):
             for ready in gate.ready():
                 yield ready
         if not finished:
-            async for waited in self._finished(gate, answer, None, taken_out, request):
+            for waited in await self._finished(gate, answer, None, taken_out, request):
                 yield waited
 
     async def _finished(
         self, gate: Gate, answer: Accumulator, finish: Finish | None, taken_out: Verdict | None, request: Request
-    ) -> AsyncIterator[StreamPart]:
+    ) -> list[StreamPart]:
         """The end of the answer, or of what came of it: the verdict, then everything that waited for it."""
         for cut in list(gate.unfinished_calls()):
             taken_out = await self._judge_call(gate, cut, request) or taken_out
         content = answer.result().content
         texts = await self._judge_texts(content, request, released=gate.released)
-        for part in gate.rest(rewritten_blocks(content, texts)):
-            yield part
-        if finish is not None:
-            if taken_out is not None:
-                finish = finish.replace(finish_reason=filtered(finish.finish_reason, taken_out.code))
-            yield finish
+        rest = list(gate.rest(rewritten_blocks(content, texts)))
+        if finish is None:
+            return rest
+        if taken_out is not None:
+            finish = finish.replace(finish_reason=filtered(finish.finish_reason, taken_out.code))
+        return [*rest, finish]
 
     async def _judge_call(self, gate: Gate, call: ToolCall, request: Request) -> Verdict | None:
         """The verdict, where it takes the call out."""

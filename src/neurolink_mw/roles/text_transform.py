@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
-from typing import Any, ClassVar, TypeAlias, cast
+from functools import partial
+from typing import Any, ClassVar, cast
 
 from ..errors import ConfigError
 from ..events import Subject
@@ -123,39 +124,16 @@ class _TransformAdapter(Adapter[TextTransform]):
         if "reasoning" in self._kinds:
             result = result.through(lambda parts: self._reasoning(parts, context))
         streamed = self._kinds - {"reasoning"}
-        if self._sync:
-            return result.expand(self._rewriter(streamed, context))
-        held = BlockRewriter(lambda kind, id: Whole(), tuple(streamed))
-        return result.expand(held).through(lambda parts: self._awaited(parts, streamed, context))
+        if not self._sync:
+            result = result.blocks(lambda kind, id: Whole(), tuple(streamed))
+            return result.through(lambda parts: self._awaited(parts, streamed, context))
+        rewriting = self._rewriting(streamed, context)
+        return result.expand(rewriting.part, rest=rewriting.rest)
 
-    def _rewriter(self, kinds: frozenset[str], context: CallContext) -> Callable[[StreamPart], Made]:
-        """A function of one part that rewrites the blocks of some kinds, with a sync transform."""
+    def _rewriting(self, kinds: frozenset[str], context: CallContext) -> _Rewriting:
         transform = cast("Callable[[str], str]", self.role.transform)
-        reach = cast(int, self.role.lookahead)
-        blocks: list[tuple[str, Lookahead]] = []
-
-        def begin(kind: str, id: str) -> Lookahead:
-            block = Lookahead(transform, reach, self._no_text)
-            blocks.append((kind, block))
-            return block
-
-        rewrite = BlockRewriter(begin, tuple(kinds))
-
-        def of_part(part: StreamPart) -> Made:
-            cls = part.__class__
-            if cls is Raw:
-                return None
-            if cls is ToolCall and "tool_input" in kinds:
-                return cast(ToolCall, part).replace(
-                    input=transformed(transform, cast(ToolCall, part).input, self._no_text)
-                )
-            made = rewrite(part)
-            if cls is Finish:
-                for kind in dict.fromkeys(kind for kind, block in blocks if block.changed):
-                    self._note(context, _SUBJECTS[kind])
-            return made
-
-        return of_part
+        note = partial(self._note, context)
+        return _Rewriting(transform, cast(int, self.role.lookahead), kinds, self._no_text, note)
 
     async def _awaited(
         self, parts: PartStream, kinds: frozenset[str], context: CallContext
@@ -214,7 +192,48 @@ class _TransformAdapter(Adapter[TextTransform]):
             yield part
 
 
-Made: TypeAlias = "StreamPart | Sequence[StreamPart] | None"
+class _Rewriting:
+    """One stream under a sync transform: `part` for each part, `rest` where the stream ends without its finish."""
+
+    __slots__ = ("_blocks", "_kinds", "_note", "_reach", "_refuse", "_rewriter", "_transform", "rest")
+
+    def __init__(
+        self,
+        transform: Callable[[str], str],
+        reach: int,
+        kinds: frozenset[str],
+        refuse: Callable[[object], Exception],
+        note: Callable[[Subject], None],
+    ) -> None:
+        self._transform = transform
+        self._reach = reach
+        self._kinds = kinds
+        self._refuse = refuse
+        self._note = note
+        self._blocks: list[tuple[str, Lookahead]] = []
+        self._rewriter = BlockRewriter(self._begin, tuple(kinds))
+        self.rest = self._rewriter.rest
+
+    def _begin(self, kind: str, id: str) -> Lookahead:
+        block = Lookahead(self._transform, self._reach, self._refuse)
+        self._blocks.append((kind, block))
+        return block
+
+    def part(self, part: StreamPart) -> StreamPart | Sequence[StreamPart] | None:
+        cls = part.__class__
+        if cls is TextDelta:
+            return self._rewriter(part)
+        if cls is Raw:
+            return None
+        if isinstance(part, ToolCall) and "tool_input" in self._kinds:
+            return part.replace(input=transformed(self._transform, part.input, self._refuse))
+        made = self._rewriter(part)
+        if cls is Finish:
+            for kind in dict.fromkeys(kind for kind, block in self._blocks if block.changed):
+                self._note(_SUBJECTS[kind])
+        return made
+
+
 _SUBJECTS: dict[str, Subject] = {"text": "text", "reasoning": "reasoning", "tool_input": "tool_call"}
 
 

@@ -30,6 +30,7 @@ from neurolink_mw.protocol import (
     ToolApprovalResponsePart,
     ToolCallPart,
     ToolChoice,
+    ToolExample,
     ToolMessage,
     ToolResultPart,
     UnknownPart,
@@ -283,6 +284,18 @@ def test_provider_tools_alone_leave_neither_tools_nor_choice() -> None:
     native, warnings = build_request("m", options)
     assert native.keys() == {"model", "messages"}
     assert warnings[0].feature == "provider-defined tool x.y"
+
+
+def test_input_examples_have_no_native_form_and_one_warning_names_the_remedy() -> None:
+    examples = (ToolExample({"q": "secret"}),)
+    with_examples = [TOOL.replace(input_examples=examples), FunctionTool("find", {}, input_examples=examples)]
+    native, warnings = build_request("m", CallOptions([user("Hi")], tools=with_examples))
+    without = [TOOL, FunctionTool("find", {}, input_examples=())]
+    assert build_request("m", CallOptions([user("Hi")], tools=without)) == (native, ())
+    (warning,) = warnings
+    assert (warning.type, warning.feature) == ("unsupported", "inputExamples")
+    assert "add_tool_input_examples" in (warning.details or "")
+    assert "secret" not in (warning.details or "")
 
 
 def test_a_tool_choice_that_is_none_of_the_known_is_refused() -> None:

@@ -124,6 +124,9 @@ def _tools(options: CallOptions, warnings: list[CallWarning]) -> list[JSON]:
             warnings.append(CallWarning("unsupported", f"provider-defined tool {tool.id}"))
         else:
             warnings.append(CallWarning("unsupported", f"tool of type {tool.type}"))
+    if any(isinstance(tool, FunctionTool) and tool.input_examples for tool in options.tools or ()):
+        details = "left out: the middleware add_tool_input_examples writes them into the tools' descriptions"
+        warnings.append(CallWarning("unsupported", "inputExamples", details))
     return tools
 
 

@@ -1,0 +1,311 @@
+"""The contract suite: sound middlewares pass, and each broken one is caught with advice."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import AsyncIterator, Callable
+
+import anyio
+import pytest
+from tests.testing import sound
+from tests.testing.broken import answers, calls, streams, words
+from tests.testing.broken.kit import Passing, with_text
+
+from neurolink_mw.errors import ConfigError
+from neurolink_mw.middlewares.default_settings import DefaultSettings
+from neurolink_mw.middlewares.lifecycle import Lifecycle
+from neurolink_mw.middlewares.logging import Logging
+from neurolink_mw.pipeline import BuildContext, Member, Middleware, Outcome, Surroundings
+from neurolink_mw.protocol import (
+    CallOptions,
+    FinishReason,
+    GenerateResult,
+    Kind,
+    LanguageModel,
+    PartStream,
+    Reasoning,
+    StreamPart,
+    StreamResult,
+    Text,
+    TextDelta,
+    ToolCall,
+    user,
+    user_text,
+)
+from neurolink_mw.roles import Observer, Request, RequestPolicy, ResponsePolicy, Verdict, View, Window, allow, deny
+from neurolink_mw.testing import ScriptedModel, check_middleware
+from neurolink_mw.testing.contract.suite import CHECKS, promise_of
+
+SECRETS: list[str | GenerateResult] = [
+    "the secret is",
+    "half a secre",
+    "ses",
+    GenerateResult((Reasoning("hm"), Text("secret"))),
+    GenerateResult((Text("fine"), ToolCall("c", "look_up", '{"word": "secret"}')), FinishReason("tool-calls")),
+]
+
+# ---------------------------------------------------------------------------------------------------- what passes
+
+
+@pytest.mark.parametrize(
+    "factory",
+    [
+        sound.PassThrough,
+        sound.Uppercase,
+        sound.Retry,
+        sound.Cache,
+        sound.Closed,
+        sound.SimulatedStreaming,
+        sound.Judged,
+        sound.OneAtATime,
+        sound.InTheBackground,
+        sound.RefuseRequests,
+    ],
+)
+def test_a_sound_middleware_passes(factory: type[Middleware]) -> None:
+    check_middleware(factory)
+
+
+@pytest.mark.parametrize("factory", [sound.Redact, sound.Validate, sound.RefuseAnswers])
+def test_a_sound_middleware_passes_with_answers_of_interest(factory: type[Middleware]) -> None:
+    check_middleware(factory, answers=SECRETS)
+
+
+def test_the_built_in_middlewares_pass() -> None:
+    check_middleware(DefaultSettings)
+    check_middleware(
+        lambda: DefaultSettings(top_p=0.5, metadata={"tenant": "other"}), options=CallOptions.from_text("hi")
+    )
+    check_middleware(Logging)
+    check_middleware(lambda: Logging(content=True))
+    check_middleware(Lifecycle)
+    check_middleware(lambda: Lifecycle(on_start=print, on_chunk=lambda event: None, on_finish=lambda event: None))
+
+
+# ---------------------------------------------------------------------------------------------- what is caught
+
+PLAIN = "a plain request is no trouble"
+ALONE = "a chain without listeners works"
+GRAMMAR = "the stream grammar is kept"
+AGREE = "generate and stream agree"
+KINDS = "answers of many kinds agree"
+INPUTS = "tool inputs say what their calls say"
+INTERLEAVED = "interleaved blocks are kept apart"
+IDS = "odd ids are ids like any other"
+METADATA = "metadata is kept"
+RAW = "raw parts are untouched"
+THOUSAND = "a thousand tiny deltas cost a thousand times one"
+UNFINISHED = "a stream without an end loses nothing"
+ERRORS = "an error part is passed on"
+FAILURES = "a failure of the model comes out"
+LEAVING = "a caller may leave at every part"
+FINISH = "what is done at the end is done at the finish"
+ATTEMPTS = "an attempt that is given up is closed"
+SAID_AGAIN = "what has left is not said again"
+CANCELLED = "a cancellation comes out wherever it hits"
+AT_ONCE = "calls at once do not mix"
+TWICE = "one member may stand in two pipelines"
+IN_TURNS = "one task may read streams in turns"
+CONTEXT = "context variables stay as they were"
+OPTIONS = "the options are left as they were"
+WRITES = "changes of the request are declared"
+OUTPUT = "changes of the answer are declared"
+ANSWERS = "answers of its own are declared"
+MONOTONE = "a monotone refusal is final"
+OUTCOME = "every call has one outcome"
+
+BROKEN: list[tuple[type[Middleware], str, str]] = [
+    (answers.FailsOnEveryAnswer, PLAIN, "raised KeyError.*the model did nothing wrong"),
+    (words.DoesNotSayThatItNeedsAScope, ALONE, "needs_scope = True"),
+    (streams.DropsTheEndsOfBlocks, GRAMMAR, "finish while blocks are open.*close each block that you open"),
+    (streams.BeginsTwice, GRAMMAR, "a second stream-start"),
+    (answers.RewritesPieceByPiece, AGREE, "the content differs.*Hold back what may still become part of a match"),
+    (answers.ForgetsTheTail, AGREE, "let it go at the latest when the block ends"),
+    (answers.RewritesWholeAnswersOnly, AGREE, "fills in wrap_generate and not wrap_stream.*fill in both"),
+    (answers.EndsEveryStreamWell, AGREE, "the finish reason is 'length' generated and 'stop' streamed"),
+    (answers.LosesTheUsage, AGREE, "the usage differs"),
+    (answers.FailsOnAnEmptyAnswer, AGREE, "raised IndexError.*Make it cope with every answer"),
+    (answers.LeavesOutSources, KINDS, "the content differs"),
+    (answers.RewritesToolInputsInPiecesOnly, INPUTS, "in pieces, and as .* in its tool-call. Rewrite both alike"),
+    (answers.KnowsOneBlockAtATime, INTERLEAVED, "Keep state per block id, never 'the current block'"),
+    (answers.TakesAnEmptyIdForNone, IDS, "the first text block has the id ''.*An id is any text"),
+    (streams.MakesNewDeltas, METADATA, "of text-delta, textDelta is lost.*part.replace"),
+    (streams.MakesNewStarts, METADATA, "of text-start, textStart is lost"),
+    (streams.MakesNewContent, METADATA, "the model answers.*of text, textExtra is lost"),
+    (streams.MakesANewResult, METADATA, "the response's own metadata is lost"),
+    (streams.CopiesRawParts, RAW, "raw parts came out that the model did not send"),
+    (streams.PassesTheFirstRawPartOnly, RAW, "1 of 5 raw parts came out.*leave all of them out"),
+    (streams.HoldsRawPartsBack, RAW, "raw parts changed places"),
+    (streams.WritesIntoRawParts, RAW, "a raw value was changed"),
+    (answers.SaysEverythingInManyPieces, THOUSAND, "4004 parts come out"),
+    (answers.LooksAtAllThatItHasEachTime, THOUSAND, "the work grows with the square of the length"),
+    (streams.KnowsOnlyBlocksThatBegan, UNFINISHED, "raised KeyError.*Expect no start before a delta"),
+    (streams.MakesUpAnEnd, UNFINISHED, "a finish was made up, 'stop'"),
+    (streams.WaitsForTheEndOfTheBlock, UNFINISHED, "Let go what is held when the stream ends"),
+    (streams.LeavesOutErrors, ERRORS, "Pass the error part on"),
+    (streams.AnswersNothingInstead, FAILURES, "do_generate, and the model fails at once.*Let the exception pass"),
+    (streams.HidesTheCause, FAILURES, "raise your own `from` it"),
+    (calls.LeavesTheModelOpen, LEAVING, "after 0 parts.*closed .0. times.*close=upstream.aclose"),
+    (calls.RaisesWhenItIsLeft, LEAVING, "leaving raised RuntimeError"),
+    (calls.ReadsThroughAGeneratorOfItsOwn, LEAVING, "_texts did not come to its end.*aclosing"),
+    (calls.StoresAfterTheLoop, FINISH, "Act before the finish is passed on"),
+    (calls.RetriesWithoutClosing, ATTEMPTS, "closed .0, 1. times. Close an attempt before you give it up"),
+    (calls.RetriesAfterContent, SAID_AGAIN, "breaks after 'Hello, wo'.*Try again only while nothing has left"),
+    (calls.AnswersWhenCancelled, CANCELLED, "do_generate is cancelled.*never BaseException"),
+    (calls.EndsQuietlyWhenCancelled, CANCELLED, "do_stream is cancelled.*went on as if nothing had happened"),
+    (calls.FailsWhenCancelled, CANCELLED, "raised RuntimeError"),
+    (calls.LeavesTheModelOpen, CANCELLED, "still closes what it opened"),
+    (calls.KeepsTheTextOnItself, AT_ONCE, "three do_stream at once.*local variables of the hook"),
+    (calls.KeepsTheRequestOnItself, AT_ONCE, "three do_generate at once"),
+    (calls.RemembersTheFirstModel, TWICE, "one member in two chains.*keep nothing of one chain on it"),
+    (calls.LimitsTheTimeAroundAYield, IN_TURNS, "around a `yield`"),
+    (calls.SetsAVariableAroundAYield, CONTEXT, "after three parts of a stream, its reader finds trace set"),
+    (calls.ResetsAVariableAtTheEnd, CONTEXT, "its reader finds trace set"),
+    (calls.SetsAVariable, CONTEXT, "do_generate set trace for its caller"),
+    (calls.WritesIntoTheOptions, OPTIONS, "changed the caller's own options, in providerOptions"),
+    (words.Rewords, WRITES, "another `prompt`.*Declare it"),
+    (words.AddsATool, WRITES, "another `tools`"),
+    (words.CoolsDown, WRITES, "do_stream.*another `temperature`.*'params'"),
+    (words.Tags, WRITES, "another `metadata`"),
+    (words.ShoutsWithoutSayingSo, OUTPUT, 'writes = frozenset.{"output"'),
+    (words.AnswersByItself, ANSWERS, "the model was never asked.*may_answer = True"),
+    (words.RefusesByLength, MONOTONE, "lets .* pass. Leave monotone out"),
+    (words.NeverRefuses, MONOTONE, "refuses none of the answers.*answers="),
+    (words.AsksInItsOwnName, OUTCOME, "asked 1 times, and the outcome counts 0 attempts.*options.for_helper"),
+    (words.EndsTheCallItself, OUTCOME, "the call has 0 outcomes"),
+]
+
+
+@pytest.mark.parametrize(("factory", "promise", "advice"), BROKEN, ids=lambda value: getattr(value, "__name__", None))
+def test_a_broken_middleware_is_caught_with_advice(factory: type[Middleware], promise: str, advice: str) -> None:
+    assert re.search(advice, failures(factory)[promise], re.DOTALL)
+
+
+def failures(factory: Callable[[], Member]) -> dict[str, str]:
+    """What the suite says of a middleware, by promise."""
+    with pytest.raises(AssertionError) as error:
+        check_middleware(factory)
+    _, *told = str(error.value).split("\n\n")
+    return dict(one.split(":\n", 1) for one in told)
+
+
+def test_every_promise_has_a_middleware_that_breaks_it() -> None:
+    assert {promise for _, promise, _ in BROKEN} == {promise_of(check) for check in CHECKS}
+
+
+def test_a_failure_says_who_breaks_how_much_on_which_backend() -> None:
+    with pytest.raises(
+        AssertionError, match=r"^KnowsAsyncioOnly breaks \d+ of 29 promises, on trio\.\n\na plain request"
+    ):
+        check_middleware(calls.KnowsAsyncioOnly)
+
+
+def test_an_answer_of_interest_finds_what_the_usual_ones_do_not() -> None:
+    check_middleware(FindsNothingUsual)
+    with pytest.raises(AssertionError, match=r"the model streams 'z' 'e' 'b' 'r' 'a': the content differs"):
+        check_middleware(FindsNothingUsual, answers=["zebra"])
+
+
+class FindsNothingUsual(Passing):
+    def whole(self, result: GenerateResult) -> GenerateResult:
+        return with_text(result, lambda text: text.replace("zebra", "horse"))
+
+    async def parts(self, stream: PartStream) -> AsyncIterator[StreamPart]:
+        async for part in stream:
+            yield part.replace(delta=part.delta.replace("zebra", "horse")) if isinstance(part, TextDelta) else part
+
+
+def test_the_given_options_are_asked() -> None:
+    only = CallOptions((user("Is it raining?"),))
+    with pytest.raises(AssertionError, match="it raised PermissionError"):
+        check_middleware(lambda: RefusesTopic("raining"), options=only)
+    check_middleware(lambda: RefusesTopic("raining"))
+
+
+class RefusesTopic(Middleware):
+    def __init__(self, topic: str) -> None:
+        super().__init__()
+        self._topic = topic
+
+    async def transform_params(self, options: CallOptions, kind: Kind, model: LanguageModel) -> CallOptions:
+        if self._topic in user_text(options.prompt):
+            raise PermissionError(self._topic)
+        return options
+
+
+def test_models_are_looked_up_in_the_given_surroundings() -> None:
+    class Answered(Middleware):
+        def bind(self, build: BuildContext) -> None:
+            self._other = build.model("other")
+
+        async def wrap_generate(self, model: LanguageModel, options: CallOptions) -> GenerateResult:
+            return await self._other.do_generate(options)
+
+        async def wrap_stream(self, model: LanguageModel, options: CallOptions) -> StreamResult:
+            return await self._other.do_stream(options)
+
+    others = {"other": ScriptedModel(["I am another."], repeat=True)}
+    check_middleware(Answered, surroundings=Surroundings(model=others.__getitem__))
+    with pytest.raises(ConfigError, match="cannot be looked up by name"):
+        check_middleware(Answered)
+
+
+def test_a_member_that_hangs_is_left_after_a_while() -> None:
+    with pytest.raises(AssertionError, match=r"it hangs: what it waits for did not come within 0\.02 s"):
+        check_middleware(calls.NeverComesBack, patience=0.02)
+
+
+def test_an_instance_is_no_factory() -> None:
+    with pytest.raises(ConfigError, match="the class PassThrough, not an instance"):
+        check_middleware(sound.PassThrough())  # type: ignore[arg-type]  # that is what is wrong with it
+
+
+def test_a_factory_makes_a_fresh_member_each_time() -> None:
+    member = sound.PassThrough()
+    with pytest.raises(ConfigError, match="the factory gives the same PassThrough twice"):
+        check_middleware(lambda: member)
+
+
+def test_it_is_called_from_a_plain_test() -> None:
+    async def test() -> None:
+        check_middleware(sound.PassThrough)
+
+    with pytest.raises(ConfigError, match="call it from a plain test"):
+        anyio.run(test)
+
+
+# ------------------------------------------------------------------------------------------------------------ roles
+
+
+def test_roles_are_members_like_any_other() -> None:
+    def refuses(text: str) -> Verdict:
+        return deny("no-secrets", "I cannot say that.") if sound.SECRET in text else allow()
+
+    class Before(RequestPolicy):
+        def check(self, request: Request) -> Verdict:
+            return refuses(request.text)
+
+    class Held(ResponsePolicy):
+        monotone = True
+
+        def check(self, view: View) -> Verdict:
+            return refuses(view.text)
+
+    class Released(Held):
+        streaming = Window(len(sound.SECRET))
+        allow_partial_release = True
+
+    class Counted(Observer):
+        def on_outcome(self, outcome: Outcome) -> None:
+            self.last = outcome
+
+    for factory in (Before, Held, Released, Counted):
+        check_middleware(factory, answers=SECRETS)
+
+
+def test_a_role_that_fails_by_itself_is_caught_though_its_place_handles_that() -> None:
+    class Forgets(ResponsePolicy):
+        def check(self, view: View) -> Verdict:
+            return None  # type: ignore[return-value]  # that is what is wrong with it
+
+    assert "it failed by itself (ConfigError)" in failures(Forgets)[PLAIN]
