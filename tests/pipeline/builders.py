@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import gc
 import warnings
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager
+from typing import Any, TypeAlias
 
 import anyio
 import anyio.lowlevel
 
+from neurolink_mw.errors import PolicyDenied
 from neurolink_mw.pipeline import BuildContext, Middleware, Outcome, Statistics, Use, When, wrap_model
 from neurolink_mw.protocol import (
     CallOptions,
@@ -31,6 +33,8 @@ from neurolink_mw.protocol import (
     Usage,
 )
 from neurolink_mw.testing import ScriptedModel
+
+Hook: TypeAlias = Callable[[LanguageModel, CallOptions], Awaitable[Any]]
 
 ASKED = CallOptions.from_text("Hello")
 
@@ -108,7 +112,8 @@ class Member(Middleware):
         super().__init__()
         self.id = id  # type: ignore[misc]
         for name, hook in hooks.items():
-            setattr(self, name, hook)
+            if hook is not None:
+                setattr(self, name, hook)
 
 
 class Layer(Middleware):
@@ -259,3 +264,59 @@ def dropping() -> Iterator[None]:
 
 def only_when(member: Middleware, **fields: object) -> Use:
     return Use(member, when=When(**fields))  # type: ignore[arg-type]
+
+
+def hooked(generate: Hook | None = None, stream: Hook | None = None, id: str = "member", **more: object) -> Member:
+    """A member with a hook for either call, or one hook for both."""
+    return Member(id, wrap_generate=generate, wrap_stream=stream or generate, **more)
+
+
+def streaming(fn: Callable[[PartStream, CallOptions], AsyncIterator[StreamPart]], id: str = "member") -> Member:
+    """A member that puts an async generator between the model's parts and the caller."""
+
+    async def wrap(model: LanguageModel, options: CallOptions) -> StreamResult:
+        return (await model.do_stream(options)).through(lambda stream: fn(stream, options))
+
+    return Member(id, wrap_stream=wrap)
+
+
+class Handler(Middleware):
+    """Sees denials, as a fallback does: keeps what was denied, and says "instead" where `handles`."""
+
+    sees_denials = True
+
+    def __init__(self, *, handles: bool = True, id: str = "handler") -> None:
+        super().__init__()
+        self.id = id  # type: ignore[misc]
+        self.handles = handles
+        self.seen: list[PolicyDenied] = []
+
+    def _answer(self, error: PolicyDenied) -> GenerateResult:
+        self.seen.append(error)
+        if self.handles:
+            return answer("instead")
+        raise error
+
+    async def wrap_generate(self, model: LanguageModel, options: CallOptions) -> GenerateResult:
+        try:
+            return await model.do_generate(options)
+        except PolicyDenied as error:
+            return self._answer(error)
+
+    async def wrap_stream(self, model: LanguageModel, options: CallOptions) -> StreamResult:
+        try:
+            result = await model.do_stream(options)
+            read = [part async for part in result.stream]
+        except PolicyDenied as error:
+            return StreamResult.of(self._answer(error))
+        return StreamResult.of_parts(read)
+
+
+def said(parts: Sequence[StreamPart]) -> str:
+    """The text of a stream."""
+    return "".join(part.delta for part in parts if isinstance(part, TextDelta))
+
+
+async def text_of(model: LanguageModel, kind: Kind, options: CallOptions = ASKED) -> str:
+    """What one call says, of either kind, read to its end."""
+    return (await model.do_generate(options)).text if kind == "generate" else said(await read(model, options))

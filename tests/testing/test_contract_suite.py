@@ -32,7 +32,20 @@ from neurolink_mw.protocol import (
     user,
     user_text,
 )
-from neurolink_mw.roles import Observer, Request, RequestPolicy, ResponsePolicy, Verdict, View, Window, allow, deny
+from neurolink_mw.roles import (
+    Observer,
+    RegexTransform,
+    Request,
+    RequestPolicy,
+    ResponsePolicy,
+    TextTransform,
+    Verdict,
+    View,
+    Window,
+    allow,
+    deny,
+    replace,
+)
 from neurolink_mw.testing import ScriptedModel, check_middleware
 from neurolink_mw.testing.contract.suite import CHECKS, promise_of
 
@@ -69,6 +82,10 @@ def test_a_sound_middleware_passes(factory: type[Middleware]) -> None:
 @pytest.mark.parametrize("factory", [sound.Redact, sound.Validate, sound.RefuseAnswers])
 def test_a_sound_middleware_passes_with_answers_of_interest(factory: type[Middleware]) -> None:
     check_middleware(factory, answers=SECRETS)
+
+
+def test_an_answer_of_interest_may_be_a_whole_result_without_usage() -> None:
+    check_middleware(sound.PassThrough, answers=[GenerateResult((Text("<th"),))])
 
 
 def test_the_built_in_middlewares_pass() -> None:
@@ -299,7 +316,26 @@ def test_roles_are_members_like_any_other() -> None:
         def on_outcome(self, outcome: Outcome) -> None:
             self.last = outcome
 
-    for factory in (Before, Held, Released, Counted):
+    class Replaced(ResponsePolicy):
+        def check(self, view: View) -> Verdict:
+            return replace("***") if sound.SECRET in view.text else allow()
+
+    class Hidden(TextTransform):
+        lookahead = len(sound.SECRET)
+        applies_to = ("text", "reasoning", "tool_input")
+
+        def transform(self, text: str) -> str:
+            return text.replace(sound.SECRET, "***")
+
+    class HiddenSlowly(TextTransform):
+        async def transform(self, text: str) -> str:
+            return text.replace(sound.SECRET, "***")
+
+    class Matched(RegexTransform):
+        def __init__(self) -> None:
+            super().__init__(rf"\b{sound.SECRET}\b", "***")
+
+    for factory in (Before, Held, Released, Counted, Replaced, Hidden, HiddenSlowly, Matched):
         check_middleware(factory, answers=SECRETS)
 
 

@@ -17,7 +17,17 @@ class Preset:
     middlewares: tuple[dict[str, Any], ...]
 
 
-PRESETS: dict[str, Preset] = {"observe": Preset("See what calls do: a line in the log for each.", ({"id": "logging"},))}
+# Long enough for a model that thinks for minutes, short enough that nobody waits for ever. An attempt has half of the
+# call, so that one that hangs leaves time for another.
+_CALL_S, _ATTEMPT_S = 600.0, 300.0
+
+PRESETS: dict[str, Preset] = {
+    "basic": Preset(
+        "Get through what passes: up to 3 attempts, 5 minutes for each, 10 for the whole call.",
+        ({"id": "timeout", "config": {"call": _CALL_S, "attempt": _ATTEMPT_S}}, {"id": "retry"}),
+    ),
+    "observe": Preset("See what calls do: a line in the log for each.", ({"id": "logging"},)),
+}
 
 
 def preset(name: str) -> dict[str, Any]:

@@ -7,6 +7,7 @@ from random import Random
 
 from ...protocol import (
     ErrorPart,
+    Finish,
     GenerateResult,
     Reasoning,
     StreamPart,
@@ -32,8 +33,9 @@ async def check_generate_and_stream_agree(subject: Subject) -> None:
     for answer in (*ANSWERS, *subject.answers):
         generated = await subject.ask("generate", answer)
         require_no_failure_of_its_own(generated, f"the model says {show_answer(answer)}")
+        finish = Finish(answer.finish_reason, answer.usage, answer.provider_metadata)
         for pieces in ways_to_cut(answer.text) if _is_one_text(answer) else ():
-            streamed = await subject.ask("stream", saying_in(*pieces, finish=answer.finish_reason))
+            streamed = await subject.ask("stream", saying_in(*pieces, finish=finish))
             _require_agreement(subject, generated, streamed, f"the model streams {show_pieces(pieces)}")
 
 

@@ -100,8 +100,8 @@ def text_block(id: str, *pieces: str) -> list[StreamPart]:
     return [TextStart(id), *(TextDelta(id, piece) for piece in pieces), TextEnd(id)]
 
 
-def saying_in(*pieces: str, finish: FinishReason = STOP.finish_reason) -> list[StreamPart]:
-    return [StreamStart(), *text_block("0", *pieces), Finish(finish, COST)]
+def saying_in(*pieces: str, finish: Finish = STOP) -> list[StreamPart]:
+    return [StreamStart(), *text_block("0", *pieces), finish]
 
 
 def interleaved(first: str, second: str, reasoning: str, call: str) -> list[StreamPart]:
