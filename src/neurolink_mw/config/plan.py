@@ -11,9 +11,8 @@ from ..pipeline import Denied, Lint, Member, Use
 from ..pipeline.member import make_config
 from ..pipeline.order import Placed, arrange
 from ..pipeline.place import MODE_OFF, as_uses
-from ..pipeline.wording import did_you_mean
+from ..pipeline.wording import did_you_mean, without_texts
 from ..plugins import Registry, default_registry, with_plugins
-from ..plugins.registry import without_texts
 from .layer import Layers
 from .schema import MemberConfig, ModelConfig, PipelineConfig, sentence, shape_faults
 from .secrets import Secrets

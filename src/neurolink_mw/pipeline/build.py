@@ -68,17 +68,21 @@ class BuildContext:
     when: When | None = None
 
     def model(self, name: str) -> LanguageModel:
+        """A model by its configured name. ConfigError where names cannot be looked up, or this one is unknown."""
         return self.surroundings.model(name)
 
     def store(self, url: str) -> object:
+        """A store by its address. ConfigError as for models."""
         return self.surroundings.store(url)
 
     @property
     def clock(self) -> Callable[[], float]:
+        """Seconds, monotonic."""
         return self.surroundings.clock
 
     @property
     def events(self) -> Callable[[Event], None]:
+        """Tell an event to the plugins that listen."""
         return self.surroundings.events or _drop
 
     def observe(

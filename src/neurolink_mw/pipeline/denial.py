@@ -55,7 +55,8 @@ class Denial(BaseException):
 
 
 def find_denial(error: BaseException) -> Denial | None:
-    """The denial that an exception is or holds: task groups wrap what leaves them. It wins over what else is there.
+    """The denial that an exception is or holds: task groups wrap what leaves them. It wins over other failures there,
+    and not over what cancels the task or stops the process.
 
     A `PolicyDenied` counts too, where a member that sees denials raises it again or one raises it by itself; one that
     the root of another call (a helper's) has made final is an error like any other here.
@@ -64,9 +65,19 @@ def find_denial(error: BaseException) -> Denial | None:
         return error
     if isinstance(error, PolicyDenied):
         return None if error.final else Denial(error.code, str(error), error.by)
-    if isinstance(error, BaseExceptionGroup):
+    if isinstance(error, BaseExceptionGroup) and error.split(_interrupts)[0] is None:
         return next((found for one in error.exceptions if (found := find_denial(one)) is not None), None)
     return None
+
+
+def _interrupts(error: BaseException) -> bool:
+    return not isinstance(error, Exception | Denial | BaseExceptionGroup)
+
+
+def without_denials(error: BaseException) -> BaseException:
+    """What leaves a chain where a denial does not win: none is left in a group."""
+    rest = error.split(Denial)[1] if isinstance(error, BaseExceptionGroup) else error
+    return error if rest is None else rest
 
 
 def refusal(denial: Denial, usage: Usage) -> GenerateResult:

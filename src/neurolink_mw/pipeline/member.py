@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from enum import IntEnum
 from typing import TYPE_CHECKING, ClassVar, Literal, TypeAlias
 
@@ -11,7 +11,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from ..errors import ConfigError
 from .rules import OnError, Rules
-from .wording import did_you_mean
+from .wording import did_you_mean, without_texts
 
 if TYPE_CHECKING:
     from anyio.abc import TaskGroup
@@ -149,16 +149,6 @@ def describe_invalid(error: ValidationError, where: str, model: type[BaseModel])
             allowed = sorted(model.model_fields) if len(fault["loc"]) == 1 else []
             faults.append(f"{place}: there is no such option{did_you_mean(name, allowed)}")
         else:
-            said = _without_texts(fault["msg"], fault["input"])
+            said = without_texts(fault["msg"], fault["input"])
             faults.append(f"{place}: {said[:1].lower()}{said[1:]}")
     return "; ".join(faults)
-
-
-def _without_texts(message: str, given: object) -> str:
-    """A message in which no text of the input stands: a validator of a plugin may quote what it refuses."""
-    if isinstance(given, str):
-        return message.replace(given, "...") if len(given) > 2 else message
-    inner = given.values() if isinstance(given, Mapping) else given if isinstance(given, list | tuple | set) else ()
-    for item in inner:
-        message = _without_texts(message, item)
-    return message

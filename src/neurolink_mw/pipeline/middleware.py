@@ -79,15 +79,19 @@ class Middleware(Member):
         return options
 
     async def wrap_generate(self, model: LanguageModel, options: CallOptions) -> GenerateResult:
+        """Around a whole answer. `model` is the next one in."""
         return await model.do_generate(options)
 
     async def wrap_stream(self, model: LanguageModel, options: CallOptions) -> StreamResult:
+        """Around an answer in parts. Derive a stream from the inner one, and closing it closes both."""
         return await model.do_stream(options)
 
     async def wrap_tool(self, tool: ToolRunner, call: ToolCall) -> ToolOutcome:
+        """Around one execution of a tool."""
         return await tool.run(call)
 
     async def wrap_decide(self, model: DecisionModel, options: DecideOptions) -> DecideResult:
+        """Around one decision."""
         return await model.do_decide(options)
 
     def override_provider(self, model: LanguageModel) -> str:

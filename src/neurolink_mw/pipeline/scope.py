@@ -156,8 +156,9 @@ class Scope(CallContext):
 
     def deny(self, code: str, message: str = REFUSAL, *, by: str | None = None) -> Denial:
         """Refuse this call from here on; see `CallContext.deny`."""
+        denial = self.latch(Denial(code, message, by))
         self.note(Decision(self.request_id, by, "denied", code, "call"))
-        return self.latch(Denial(code, message, by))
+        return denial
 
     def latch(self, denial: Denial) -> Denial:
         """From here on the call is refused, whoever swallows the denial."""
@@ -173,8 +174,11 @@ class Scope(CallContext):
                 scope.findings = []
             scope.findings.append(finding)
             scope = scope.parent
-        if self.host.events is not None:
-            self.host.events(finding)
+        told = self
+        while told.host.events is None and told.parent is not None:
+            told = told.parent
+        if told.host.events is not None:
+            told.host.events(finding)
 
     # -- the end
 
@@ -238,7 +242,7 @@ class Scope(CallContext):
                         await told
                     if patience.cancelled_caught:
                         _log.warning("%s was not done with an outcome after %s s", listener.id, listener.deadline)
-            except Exception as error:
+            except (Exception, Denial) as error:  # a denial comes too late here
                 _log.warning("%s failed on an outcome: %s", listener.id, type(error).__name__)
             except GeneratorExit:
                 self._tell_without_loop(outcome, listening)
@@ -260,7 +264,7 @@ class Scope(CallContext):
                 if iscoroutine(told):
                     told.close()
                     _log.warning("%s is async and was not told an outcome: nothing can be awaited now", listener.id)
-            except Exception as error:
+            except (Exception, Denial) as error:
                 _log.warning("%s failed on an outcome: %s", listener.id, type(error).__name__)
 
     def _listening(self) -> Iterator[Listener]:

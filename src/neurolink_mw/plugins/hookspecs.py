@@ -34,10 +34,14 @@ StoreFactory: TypeAlias = Callable[[str], object]
 
 
 class RegisterProvider(Protocol):
+    """`register(name, factory)`, for models named `name:model-id`."""
+
     def __call__(self, name: str, factory: ModelFactory) -> None: ...
 
 
 class RegisterStore(Protocol):
+    """`register(scheme, factory)`, for stores addressed as `scheme:...`."""
+
     def __call__(self, scheme: str, factory: StoreFactory) -> None: ...
 
 

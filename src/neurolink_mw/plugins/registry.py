@@ -13,7 +13,7 @@ import pluggy
 from ..errors import ConfigError, NeurolinkError, PluginError
 from ..events import Event
 from ..pipeline import Member
-from ..pipeline.wording import did_you_mean
+from ..pipeline.wording import did_you_mean, without_texts
 from ..protocol import DecisionModel, LanguageModel
 from .hookspecs import PROJECT, Hooks, ModelFactory, StoreFactory
 
@@ -234,16 +234,6 @@ def _imported(deferred: Deferred, plugin: str) -> type[Member]:
     if not (isinstance(cls, type) and issubclass(cls, Member)):
         raise PluginError(f"plugin {plugin!r} registered {deferred.target}, which is neither a Middleware nor a role")
     return cls
-
-
-def without_texts(message: str, given: object) -> str:
-    """A message in which no text of what was given stands: it might be a secret."""
-    if isinstance(given, str):
-        return message.replace(given, "...") if len(given) > 2 else message
-    items = given.values() if isinstance(given, Mapping) else given if isinstance(given, list | tuple) else ()
-    for item in items:
-        message = without_texts(message, item)
-    return message
 
 
 def _refuse_taken(kind: str, taken: Mapping[str, Registered[T]], offered: Iterable[str], plugin: str) -> None:

@@ -21,9 +21,13 @@ from .parts import (
 class Block(Protocol):
     """What a rewriter keeps about one open block."""
 
-    def delta(self, text: str) -> str: ...
+    def delta(self, text: str) -> str:
+        """One more piece. Returns what may leave now."""
+        ...
 
-    def end(self) -> str: ...
+    def end(self) -> str:
+        """The block is over. Returns what was held."""
+        ...
 
 
 BlockFactory: TypeAlias = Callable[[str, str], Block]

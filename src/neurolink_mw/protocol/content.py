@@ -26,6 +26,8 @@ class UnknownPart(Value):
 
 @value
 class Text(Value):
+    """A text block of an answer."""
+
     type: ClassVar[str] = "text"
     text: str
     provider_metadata: JSONObject | None = None

@@ -38,14 +38,20 @@ class LanguageModel(Protocol):
     """
 
     @property
-    def provider(self) -> str: ...
+    def provider(self) -> str:
+        """Who runs the model, as in "bedrock"."""
 
     @property
-    def model_id(self) -> str: ...
+    def model_id(self) -> str:
+        """The provider's own id of the model."""
 
-    def do_generate(self, options: CallOptions, /) -> Awaitable[GenerateResult]: ...
+    def do_generate(self, options: CallOptions, /) -> Awaitable[GenerateResult]:
+        """The whole answer. Raises what went wrong, a ProviderError where it was the provider."""
+        ...
 
-    def do_stream(self, options: CallOptions, /) -> Awaitable[StreamResult]: ...
+    def do_stream(self, options: CallOptions, /) -> Awaitable[StreamResult]:
+        """The answer in parts. Raises what goes wrong before the first content; later failures are `error` parts."""
+        ...
 
 
 def supported_urls(model: object) -> SupportedUrls:
@@ -78,6 +84,9 @@ class ToolRunner(Protocol):
     """The next thing in when a tool call is wrapped: another middleware's hook, or the tool itself."""
 
     @property
-    def name(self) -> str: ...
+    def name(self) -> str:
+        """The name that the model calls the tool by."""
 
-    async def run(self, call: ToolCall) -> ToolOutcome: ...
+    async def run(self, call: ToolCall) -> ToolOutcome:
+        """Answer the call. What goes wrong is an outcome as well, that the model can read."""
+        ...

@@ -13,6 +13,8 @@ from .values import JSON, JSONObject, Value, list_as_tuple, value
 
 @value
 class StreamStart(Value):
+    """The first part of every stream, with what the adapter could not do as asked."""
+
     type: ClassVar[str] = "stream-start"
     warnings: Sequence[CallWarning] = ()
     extra: JSONObject | None = None
@@ -24,6 +26,8 @@ class StreamStart(Value):
 
 @value
 class ResponseMetadata(Value):
+    """What is known about the answer while it comes: the provider's id of it, its time, the model that really ran."""
+
     type: ClassVar[str] = "response-metadata"
     id: str | None = None
     timestamp: datetime | None = None
@@ -33,6 +37,8 @@ class ResponseMetadata(Value):
 
 @value
 class TextStart(Value):
+    """A block of text begins. Blocks of several ids may be open at once."""
+
     type: ClassVar[str] = "text-start"
     id: str
     provider_metadata: JSONObject | None = None
@@ -52,6 +58,8 @@ class TextDelta(Value):
 
 @value
 class TextEnd(Value):
+    """A block of text is whole."""
+
     type: ClassVar[str] = "text-end"
     id: str
     provider_metadata: JSONObject | None = None
@@ -60,6 +68,8 @@ class TextEnd(Value):
 
 @value
 class ReasoningStart(Value):
+    """A block of reasoning begins."""
+
     type: ClassVar[str] = "reasoning-start"
     id: str
     provider_metadata: JSONObject | None = None
@@ -68,6 +78,8 @@ class ReasoningStart(Value):
 
 @value
 class ReasoningDelta(Value):
+    """A piece of reasoning. A signature may come on an empty one."""
+
     type: ClassVar[str] = "reasoning-delta"
     id: str
     delta: str
@@ -77,6 +89,8 @@ class ReasoningDelta(Value):
 
 @value
 class ReasoningEnd(Value):
+    """A block of reasoning is whole."""
+
     type: ClassVar[str] = "reasoning-end"
     id: str
     provider_metadata: JSONObject | None = None
@@ -99,6 +113,8 @@ class ToolInputStart(Value):
 
 @value
 class ToolInputDelta(Value):
+    """A piece of the JSON text of a tool call's input."""
+
     type: ClassVar[str] = "tool-input-delta"
     id: str
     delta: str
@@ -108,6 +124,8 @@ class ToolInputDelta(Value):
 
 @value
 class ToolInputEnd(Value):
+    """The input of a tool call is whole; the call itself follows as a `ToolCall`."""
+
     type: ClassVar[str] = "tool-input-end"
     id: str
     provider_metadata: JSONObject | None = None
@@ -134,6 +152,8 @@ class ErrorPart(Value):
 
 @value
 class Finish(Value):
+    """The last part of every stream, also after an error: why the model stopped, and what it cost."""
+
     type: ClassVar[str] = "finish"
     finish_reason: FinishReason
     usage: Usage = Usage()

@@ -13,6 +13,8 @@ FileData: TypeAlias = bytes | Url
 
 @value
 class TextPart(Value):
+    """A text of a message."""
+
     type: ClassVar[str] = "text"
     text: str
     provider_options: JSONObject | None = None
@@ -21,6 +23,8 @@ class TextPart(Value):
 
 @value
 class ReasoningPart(Value):
+    """Reasoning of an earlier answer. Its signature goes back in `provider_options`, unchanged."""
+
     type: ClassVar[str] = "reasoning"
     text: str
     provider_options: JSONObject | None = None
@@ -54,6 +58,8 @@ class ToolCallPart(Value):
 
 @value
 class OutputText(Value):
+    """A text within a tool's output."""
+
     type: ClassVar[str] = "text"
     text: str
     provider_options: JSONObject | None = None
@@ -62,6 +68,8 @@ class OutputText(Value):
 
 @value
 class OutputFileData(Value):
+    """A file within a tool's output, as bytes."""
+
     type: ClassVar[str] = "file-data"
     data: bytes
     media_type: str
@@ -72,6 +80,8 @@ class OutputFileData(Value):
 
 @value
 class OutputFileUrl(Value):
+    """A file within a tool's output that lies elsewhere."""
+
     type: ClassVar[str] = "file-url"
     url: str
     provider_options: JSONObject | None = None
@@ -90,6 +100,8 @@ class OutputFileId(Value):
 
 @value
 class OutputImageData(Value):
+    """An image within a tool's output, as bytes."""
+
     type: ClassVar[str] = "image-data"
     data: bytes
     media_type: str
@@ -99,6 +111,8 @@ class OutputImageData(Value):
 
 @value
 class OutputImageUrl(Value):
+    """An image within a tool's output that lies elsewhere."""
+
     type: ClassVar[str] = "image-url"
     url: str
     provider_options: JSONObject | None = None
@@ -107,6 +121,8 @@ class OutputImageUrl(Value):
 
 @value
 class OutputImageFileId(Value):
+    """An image within a tool's output, by the provider's id or a map of provider to id."""
+
     type: ClassVar[str] = "image-file-id"
     file_id: JSON
     provider_options: JSONObject | None = None
@@ -115,6 +131,8 @@ class OutputImageFileId(Value):
 
 @value
 class OutputCustom(Value):
+    """Something that only the provider understands, in `provider_options`."""
+
     type: ClassVar[str] = "custom"
     provider_options: JSONObject | None = None
     extra: JSONObject | None = None
@@ -135,6 +153,8 @@ OutputContent: TypeAlias = (
 
 @value
 class TextOutput(Value):
+    """What a tool said, as text."""
+
     type: ClassVar[str] = "text"
     value: str
     provider_options: JSONObject | None = None
@@ -143,6 +163,8 @@ class TextOutput(Value):
 
 @value
 class JsonOutput(Value):
+    """What a tool said, as JSON."""
+
     type: ClassVar[str] = "json"
     value: JSON
     provider_options: JSONObject | None = None
@@ -151,6 +173,8 @@ class JsonOutput(Value):
 
 @value
 class ErrorTextOutput(Value):
+    """How a tool failed, as a text that the model reads."""
+
     type: ClassVar[str] = "error-text"
     value: str
     provider_options: JSONObject | None = None
@@ -159,6 +183,8 @@ class ErrorTextOutput(Value):
 
 @value
 class ErrorJsonOutput(Value):
+    """How a tool failed, as JSON that the model reads."""
+
     type: ClassVar[str] = "error-json"
     value: JSON
     provider_options: JSONObject | None = None
@@ -192,6 +218,8 @@ ToolOutput: TypeAlias = (
 
 @value
 class ToolResultPart(Value):
+    """The answer to one tool call of the conversation."""
+
     type: ClassVar[str] = "tool-result"
     tool_call_id: str
     tool_name: str
@@ -202,6 +230,8 @@ class ToolResultPart(Value):
 
 @value
 class ToolApprovalResponsePart(Value):
+    """Whether a call that waited for approval may run, and why not."""
+
     type: ClassVar[str] = "tool-approval-response"
     approval_id: str
     approved: bool
@@ -219,6 +249,8 @@ _WRAP = " of parts: wrap a text as [TextPart(text)]"
 
 @value
 class SystemMessage(Value):
+    """Instructions to the model."""
+
     role: ClassVar[str] = "system"
     content: str
     provider_options: JSONObject | None = None
@@ -227,6 +259,8 @@ class SystemMessage(Value):
 
 @value
 class UserMessage(Value):
+    """What the user said, with files where there are any."""
+
     role: ClassVar[str] = "user"
     content: Sequence[UserPart]
     provider_options: JSONObject | None = None
@@ -239,6 +273,8 @@ class UserMessage(Value):
 
 @value
 class AssistantMessage(Value):
+    """An earlier answer of the model, with its tool calls."""
+
     role: ClassVar[str] = "assistant"
     content: Sequence[AssistantPart]
     provider_options: JSONObject | None = None
@@ -251,6 +287,8 @@ class AssistantMessage(Value):
 
 @value
 class ToolMessage(Value):
+    """Answers to tool calls of the message before it."""
+
     role: ClassVar[str] = "tool"
     content: Sequence[ToolPart]
     provider_options: JSONObject | None = None
