@@ -22,13 +22,13 @@ def register_middlewares(register: Callable[[Deferred], None]) -> None:
     for id, target in (
         ("add_tool_input_examples", "add_tool_input_examples:AddToolInputExamples"),
         ("default_instructions", "default_instructions:DefaultInstructions"),
+        ("default_settings", "default_settings:DefaultSettings"),
         ("extract_json", "extract_json:ExtractJson"),
         ("extract_reasoning", "extract_reasoning:ExtractReasoning"),
-        ("simulate_streaming", "simulate_streaming:SimulateStreaming"),
-        ("default_settings", "default_settings:DefaultSettings"),
         ("lifecycle", "lifecycle:Lifecycle"),
         ("logging", "logging:Logging"),
         ("retry", "retry:Retry"),
+        ("simulate_streaming", "simulate_streaming:SimulateStreaming"),
         ("timeout", "timeout:Timeout"),
     ):
         register(Deferred(id, f"neurolink_mw.middlewares.{target}"))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import deepcopy
 from dataclasses import dataclass
 from typing import Any
 
@@ -35,4 +36,4 @@ def preset(name: str) -> dict[str, Any]:
     found = PRESETS.get(name)
     if found is None:
         raise ConfigError(f"preset: there is no preset {name!r}{did_you_mean(name, sorted(PRESETS))}")
-    return {"middlewares": [dict(member) for member in found.middlewares]}
+    return {"middlewares": deepcopy(list(found.middlewares))}

@@ -84,8 +84,12 @@ class OwnTime:
         self._waiting -= 1
         if self._waiting == 0:
             self._since = self._now()
-            if self._asyncio is None and self._scope is not None:
+            if self._scope is None:
+                return
+            if self._asyncio is None:
                 self._scope.deadline = self._since + self._limit - self._spent
+            elif self._timer is None:  # it fired while the model worked
+                self._set_timer(self._limit - self._spent)
 
     # -- the timer
 
