@@ -3,6 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Protocol
+
+
+class RewritingBlock(Protocol):
+    """What rewrites one block: `delta(piece)` returns what may leave now, `end()` what was held. changed: something
+    became another text."""
+
+    changed: bool
+
+    def delta(self, text: str) -> str: ...
+
+    def end(self) -> str: ...
 
 
 def transformed(fn: Callable[[str], str], text: str, refuse: Callable[[object], Exception]) -> str:

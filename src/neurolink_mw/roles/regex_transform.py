@@ -6,6 +6,8 @@ import re
 from collections.abc import Callable, Sequence
 
 from ..errors import ConfigError
+from .lookahead import RewritingBlock
+from .match_lookahead import MatchLookahead
 from .reach import reach_of
 from .text_transform import TextTransform
 
@@ -38,8 +40,13 @@ class RegexTransform(TextTransform):
         except re.error as error:
             raise ConfigError(f"{self.id}: this is no regular expression: {error.msg}") from None
         self._repl = repl
-        self.lookahead = reach_of(self._pattern, self.id)
+        self.lookahead = self._reach = reach_of(self._pattern, self.id)
         self.applies_to = applies_to
 
     def transform(self, text: str) -> str:
         return self._pattern.sub(self._repl, text)
+
+    def begin_block(self) -> RewritingBlock:
+        if type(self).transform is not RegexTransform.transform:
+            return super().begin_block()  # somebody does more with the text
+        return MatchLookahead(self._pattern, self._repl, self._reach)

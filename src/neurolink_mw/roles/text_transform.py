@@ -35,7 +35,7 @@ from ..protocol import (
 from ..protocol.accumulate import Accumulator
 from ..protocol.blocks import BlockRewriter
 from ..protocol.parts import BLOCK_DELTAS
-from .lookahead import Lookahead, Whole, transformed
+from .lookahead import Lookahead, RewritingBlock, Whole, transformed
 from .role import Adapter, Role
 from .units import CHANNELS, without_body
 
@@ -53,10 +53,13 @@ class TextTransform(Role):
                 return EMAIL.sub("[email]", text)
 
     lookahead: how far a match of the transform reaches, in characters: its longest match plus the context around it
-    that decides it. A stream then waits for at most twice that. An async `transform` needs none: it gets each block
-    whole, at its end. applies_to: of "text", "reasoning" and "tool_input", each block by itself; reasoning is held to
-    the end of its block, since one that changes loses the provider's signature. Raw chunks, and the provider's own
-    response beside an answer, would still say what was rewritten: they are left out.
+    that decides it. A stream then waits for at most twice that. (What the transform matches and leaves as it is must
+    not decide what it matches next; `RegexTransform` has no such limit.) An async `transform` needs no lookahead: it
+    gets each block whole, at its end.
+
+    applies_to: of "text", "reasoning" and "tool_input", each block by itself; reasoning is held to the end of its
+    block, since one that changes loses the provider's signature. Raw chunks, and the provider's own response beside an
+    answer, would still say what was rewritten: they are left out.
     """
 
     stage: ClassVar[int] = Stage.REDACT
@@ -68,6 +71,15 @@ class TextTransform(Role):
     def transform(self, text: str) -> str | Awaitable[str]:
         """The text as it goes on. A function of the text alone."""
         raise NotImplementedError
+
+    def begin_block(self) -> RewritingBlock:
+        """What rewrites one block of a stream, where `transform` is sync."""
+        return Lookahead(cast("Callable[[str], str]", self.transform), cast(int, self.lookahead), self.no_text)
+
+    def no_text(self, made: object) -> ConfigError:
+        """What is wrong with a transform that returned no text."""
+        hint = "; is there a `return` missing?" if made is None else ""
+        return ConfigError(f"{self.id}.transform returned {type(made).__name__}, not a text{hint}")
 
     def as_middleware(self, rules: Rules) -> Middleware:
         _require_settings(self, rules)
@@ -103,12 +115,8 @@ class _TransformAdapter(Adapter[TextTransform]):
     async def _made(self, text: str) -> str:
         made = await self._transform(text)
         if not isinstance(made, str):
-            raise self._no_text(made)
+            raise self.role.no_text(made)
         return made
-
-    def _no_text(self, made: object) -> ConfigError:
-        hint = "; is there a `return` missing?" if made is None else ""
-        return ConfigError(f"{self.id}.transform returned {type(made).__name__}, not a text{hint}")
 
     def _note(self, context: CallContext, subject: Subject) -> None:
         self.note(context, "replaced", TRANSFORMED, subject)
@@ -127,13 +135,8 @@ class _TransformAdapter(Adapter[TextTransform]):
         if not self._sync:
             result = result.blocks(lambda kind, id: Whole(), tuple(streamed))
             return result.through(lambda parts: self._awaited(parts, streamed, context))
-        rewriting = self._rewriting(streamed, context)
+        rewriting = _Rewriting(self.role, streamed, partial(self._note, context))
         return result.expand(rewriting.part, rest=rewriting.rest)
-
-    def _rewriting(self, kinds: frozenset[str], context: CallContext) -> _Rewriting:
-        transform = cast("Callable[[str], str]", self.role.transform)
-        note = partial(self._note, context)
-        return _Rewriting(transform, cast(int, self.role.lookahead), kinds, self._no_text, note)
 
     async def _awaited(
         self, parts: PartStream, kinds: frozenset[str], context: CallContext
@@ -195,27 +198,18 @@ class _TransformAdapter(Adapter[TextTransform]):
 class _Rewriting:
     """One stream under a sync transform: `part` for each part, `rest` where the stream ends without its finish."""
 
-    __slots__ = ("_blocks", "_kinds", "_note", "_reach", "_refuse", "_rewriter", "_transform", "rest")
+    __slots__ = ("_blocks", "_kinds", "_note", "_rewriter", "_role", "rest")
 
-    def __init__(
-        self,
-        transform: Callable[[str], str],
-        reach: int,
-        kinds: frozenset[str],
-        refuse: Callable[[object], Exception],
-        note: Callable[[Subject], None],
-    ) -> None:
-        self._transform = transform
-        self._reach = reach
+    def __init__(self, role: TextTransform, kinds: frozenset[str], note: Callable[[Subject], None]) -> None:
+        self._role = role
         self._kinds = kinds
-        self._refuse = refuse
         self._note = note
-        self._blocks: list[tuple[str, Lookahead]] = []
+        self._blocks: list[tuple[str, RewritingBlock]] = []
         self._rewriter = BlockRewriter(self._begin, tuple(kinds))
         self.rest = self._rewriter.rest
 
-    def _begin(self, kind: str, id: str) -> Lookahead:
-        block = Lookahead(self._transform, self._reach, self._refuse)
+    def _begin(self, kind: str, id: str) -> RewritingBlock:
+        block = self._role.begin_block()
         self._blocks.append((kind, block))
         return block
 
@@ -226,7 +220,8 @@ class _Rewriting:
         if cls is Raw:
             return None
         if isinstance(part, ToolCall) and "tool_input" in self._kinds:
-            return part.replace(input=transformed(self._transform, part.input, self._refuse))
+            transform = cast("Callable[[str], str]", self._role.transform)
+            return part.replace(input=transformed(transform, part.input, self._role.no_text))
         made = self._rewriter(part)
         if cls is Finish:
             for kind in dict.fromkeys(kind for kind, block in self._blocks if block.changed):
