@@ -58,6 +58,34 @@ def test_a_pipeline_without_a_model_can_be_explained(tmp_path: Path) -> None:
     assert (ran.exit_code, ran.stdout.splitlines()[0]) == (0, "request:  caller -> logging -> (any model)")
 
 
+def test_explain_says_what_a_place_does_and_how_streams_are_judged(tmp_path: Path) -> None:
+    source = """
+        from neurolink_mw import hookimpl
+        from neurolink_mw.roles import ResponsePolicy, Window, allow
+
+        class Tone(ResponsePolicy):
+            streaming = Window(200)
+            allow_partial_release = True
+
+            def check(self, view):
+                return allow()
+
+        @hookimpl
+        def register_middlewares(register):
+            register(Tone)
+    """
+    install(tmp_path, "acme-tone", source)
+    path = written(tmp_path, {"middlewares": [{"id": "tone", "mode": "shadow", "timeout": 0.5}]})
+    code, out, err = finish(start("explain", "-c", path, PYTHONPATH=str(tmp_path)))
+    assert (code, err) == (0, "")
+    assert "mode shadow" in out
+    assert "at most 0.5 s of its own time" in out
+    assert "text may leave before the verdict" in out
+    code, out, err = finish(start("explain", "-c", path, "--json", PYTHONPATH=str(tmp_path)))
+    (member,) = json.loads(out)["members"]
+    assert member["rules"].startswith("streaming Window(")
+
+
 def test_a_bad_configuration_cannot_be_explained(tmp_path: Path) -> None:
     ran = invoke("explain", "--config", written(tmp_path, {"preset": "obs"}), "--json")
     assert ran.exit_code == 2
@@ -71,7 +99,9 @@ def test_check_says_that_a_configuration_is_good(tmp_path: Path) -> None:
     config = written(tmp_path, {"preset": "observe"})
     ran = invoke("check", "--config", config)
     assert (ran.exit_code, ran.stdout, ran.stderr) == (0, f"{config}: ok\n", "")
-    assert json_lines(invoke("check", "--config", config, "--json").stdout) == [{"ok": True, "faults": []}]
+    assert json_lines(invoke("check", "--config", config, "--json").stdout) == [
+        {"ok": True, "faults": [], "warnings": []}
+    ]
 
 
 def test_check_tells_every_fault_on_a_line_of_its_own(tmp_path: Path) -> None:
@@ -86,6 +116,59 @@ def test_check_tells_every_fault_on_a_line_of_its_own(tmp_path: Path) -> None:
     in_json = invoke("check", "--config", config, "--json")
     (report,) = json_lines(in_json.stdout)
     assert (in_json.exit_code, in_json.stderr, report["ok"], len(report["faults"])) == (2, "", False, 3)
+
+
+ODD_ORDER = """
+    from neurolink_mw import Middleware, Stage, hookimpl
+    from neurolink_mw.roles import RequestPolicy, allow
+
+    class Keep(Middleware):
+        stage = Stage.CACHE
+        may_answer = True
+
+    class Judge(RequestPolicy):
+        stage = Stage.PROVIDER
+
+        def check(self, request):
+            return allow()
+
+    @hookimpl
+    def register_middlewares(register):
+        register(Keep)
+        register(Judge)
+"""
+BY_PASSED = "Middleware 'keep' may answer and sits outside the policy 'judge', which would not see those calls"
+REMEDY = "move 'judge' further out, or set keep.after = [\"judge\"]"
+
+
+@pytest.mark.parametrize("around", ["a model", "no model"])
+def test_check_tells_an_order_that_is_plainly_wrong(tmp_path: Path, around: str) -> None:
+    install(tmp_path, "acme-odd-order", ODD_ORDER)
+    with wire.openai_server() as server:
+        model = {
+            "model": {"provider": "openai-compatible", "model_id": "m", "base_url": server.base_url, "api_key": "k"}
+        }
+        config = {"middlewares": ["keep", "judge"], **(model if around == "a model" else {})}
+
+        def checked(*flags: str, **more: object) -> tuple[int, str, str]:
+            path = written(tmp_path, {**config, **more})
+            return finish(start("check", "-c", path, *flags, PYTHONPATH=str(tmp_path)))
+
+        path = tmp_path / "pipeline.json"
+        assert checked() == (2, "", f"error: {path}: {BY_PASSED}: {REMEDY}\n")
+        assert checked(lint="warn") == (0, f"{path}: ok\n", f"warning: {path}: {BY_PASSED}: {REMEDY}\n")
+        assert checked(lint="off") == (0, f"{path}: ok\n", "")
+        code, out, err = checked("--json", lint="warn")
+    assert (code, err) == (0, "")
+    warning = {"rule": "answers-past-a-policy", "members": ["keep", "judge"], "message": BY_PASSED, "fix": REMEDY}
+    assert json.loads(out) == {"ok": True, "faults": [], "warnings": [warning]}
+
+
+def test_members_for_different_models_are_not_judged_by_their_order_before_there_is_one(tmp_path: Path) -> None:
+    install(tmp_path, "acme-odd-order", ODD_ORDER)
+    members = [{"id": "keep", "when": {"model": "small-*"}}, {"id": "judge", "when": {"model": "big-*"}}]
+    path = written(tmp_path, {"middlewares": members})
+    assert finish(start("check", "-c", path, PYTHONPATH=str(tmp_path))) == (0, f"{path}: ok\n", "")
 
 
 @pytest.mark.parametrize(

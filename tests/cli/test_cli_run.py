@@ -9,8 +9,11 @@ from typing import Any
 
 import pytest
 from tests.cli.commands import config_for, finish, invoke, json_lines, start
+from tests.plugins.distributions import install
 
+from neurolink_mw.cli.exits import exit_code
 from neurolink_mw.cli.output import write, write_json
+from neurolink_mw.errors import PolicyDenied
 from neurolink_mw.testing import wire
 from neurolink_mw.testing.wire import openai
 
@@ -163,6 +166,45 @@ def test_a_bad_configuration_is_exit_2_and_nothing_is_sent(
     assert (in_json.exit_code, in_json.stderr) == (2, "")
     assert said in json_lines(in_json.stdout)[0]["error"]["message"]
     assert len(server.journal) == 0
+
+
+NO_SECRETS = """
+    from neurolink_mw import hookimpl
+    from neurolink_mw.roles import RequestPolicy, allow, deny
+
+    class NoSecrets(RequestPolicy):
+        def check(self, request):
+            return deny("secret", "Keep that to yourself.") if "secret" in request.text else allow()
+
+    @hookimpl
+    def register_middlewares(register):
+        register(NoSecrets)
+"""
+
+
+@pytest.mark.parametrize("flag", ["--stream", "--no-stream"])
+def test_a_refusal_is_an_answer_and_exit_3(tmp_path: Path, flag: str) -> None:
+    install(tmp_path, "acme-secrets", NO_SECRETS)
+    with wire.openai_server() as server:
+        config = config_for(server, tmp_path, middlewares=["no_secrets"])
+        code, out, err = finish(start("run", "-c", config, flag, "my secret", PYTHONPATH=str(tmp_path)))
+    assert (code, out) == (3, "Keep that to yourself.\n")
+    assert "denied in " in err
+    assert len(server.journal) == 0
+
+
+@pytest.mark.parametrize("flag", ["--stream", "--no-stream"])
+def test_a_refusal_that_is_raised_is_exit_3_too(tmp_path: Path, flag: str) -> None:
+    install(tmp_path, "acme-secrets", NO_SECRETS)
+    with wire.openai_server() as server:
+        config = config_for(server, tmp_path, middlewares=["no_secrets"], denied="raise")
+        code, out, err = finish(start("run", "-c", config, flag, "my secret", PYTHONPATH=str(tmp_path)))
+    assert (code, out) == (3, "")
+    assert "denied by no_secrets (secret): Keep that to yourself." in err
+
+
+def test_what_a_policy_refused_is_exit_3_wherever_it_comes_from() -> None:
+    assert exit_code(PolicyDenied("no", code="secret")) == 3
 
 
 def test_base_url_and_key_may_come_from_the_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

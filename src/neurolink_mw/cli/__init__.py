@@ -85,6 +85,18 @@ def make_app() -> typer.Typer:
         """Print the JSON Schema of a configuration, for editors."""
         _inspect.schema(output)
 
+    @app.command()
+    def new_plugin(
+        name: Annotated[str, typer.Argument(help="The name of the distribution, such as acme-guard.")],
+        directory: Annotated[
+            Path, typer.Option("--directory", "-d", help="Where to put its folder; here unless given.")
+        ] = Path(),
+    ) -> None:
+        """Write a plugin to start from: installable, typed, with its own tests."""
+        from .new_plugin import new_plugin as write_plugin
+
+        write_plugin(name, directory)
+
     add_plugin_commands(app, default_registry())
     return app
 

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 
 import typer
 
-from ..errors import NeurolinkError, ProviderError
+from ..errors import NeurolinkError, PolicyDenied, ProviderError
 from .output import OutputFailed, notes, print_error
 
 OK = 0
@@ -21,7 +21,10 @@ INTERRUPTED = 130
 
 
 def exit_code(error: BaseException) -> int:
-    """4 for what a provider did; 2 for everything else that this library raises on purpose."""
+    """4 for what a provider did, 3 for what a policy refused; 2 for everything else that this library raises on
+    purpose."""
+    if isinstance(error, PolicyDenied):
+        return DENIED
     return PROVIDER_FAILURE if isinstance(error, ProviderError) else BAD_INPUT
 
 

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import io
 import json
+import logging
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 import typer
@@ -11,10 +14,14 @@ from rich.markup import escape
 from rich.table import Table
 
 from ..config import Pipeline, json_schema
-from ..errors import ConfigError
+from ..errors import ConfigError, NeurolinkError
+from ..pipeline import Fault
 from ..plugins import PluginInfo, default_registry
 from .exits import BAD_INPUT, exits
 from .output import console, notes, write, write_json
+
+_LINT_LOG = "neurolink_mw.pipeline.effects"
+"""Where a build says what `lint = "warn"` lets pass."""
 
 
 def explain(config: Path, *, as_json: bool) -> None:
@@ -28,18 +35,43 @@ def explain(config: Path, *, as_json: bool) -> None:
 
 
 def check(config: Path, *, as_json: bool) -> None:
-    """Print everything that is wrong with a configuration."""
+    """Print everything that is wrong with a configuration. What `lint = "warn"` lets pass is a warning."""
     with exits(as_json=as_json):
-        faults = Pipeline.validate(config)
+        errors, warnings = _findings(config)
         if as_json:
-            write_json({"ok": not faults, "faults": faults})
+            told = [
+                {"rule": one.rule, "members": list(one.members), "message": one.message, "fix": one.fix}
+                for one in warnings
+            ]
+            write_json({"ok": not errors, "faults": errors, "warnings": told})
         else:
-            for fault in faults:
-                notes().print(f"error: {fault}", markup=False)
-            if not faults:
+            for error in errors:
+                notes().print(f"error: {error}", markup=False)
+            for warning in warnings:
+                notes().print(f"warning: {config}: {warning}", markup=False)
+            if not errors:
                 write(f"{config}: ok\n")
-    if faults:
+    if errors:
         raise typer.Exit(BAD_INPUT)
+
+
+def _findings(config: Path) -> tuple[list[str], Sequence[Fault]]:
+    """Errors, which keep a pipeline from being built, and warnings, which do not."""
+    try:
+        with _silent(logging.getLogger(_LINT_LOG)):  # what it would log is what is told here
+            pipeline = Pipeline.from_config(config)
+    except NeurolinkError as error:
+        return str(error).splitlines(), ()
+    return [], pipeline.faults if pipeline.lint == "warn" else ()
+
+
+@contextmanager
+def _silent(logger: logging.Logger) -> Iterator[None]:
+    before, logger.disabled = logger.disabled, True
+    try:
+        yield
+    finally:
+        logger.disabled = before
 
 
 def plugins(*, as_json: bool) -> None:

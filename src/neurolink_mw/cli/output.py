@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from ..errors import ProviderError
+from ..errors import PolicyDenied, ProviderError
 from ..pipeline import MemberRecord, Outcome
 from ..protocol import Usage, to_json
 
@@ -62,9 +62,15 @@ def print_error(error: BaseException, *, as_json: bool = False) -> None:
     if as_json:
         write_json({"error": to_json(error)})
         return
-    label = "provider failed" if isinstance(error, ProviderError) else "error"
+    label = _label(error)
     for line in str(error).splitlines() or [type(error).__name__]:
         notes().print(f"{label}: {line}", markup=False)
+
+
+def _label(error: BaseException) -> str:
+    if isinstance(error, PolicyDenied):
+        return f"denied by {error.by} ({error.code})" if error.by else f"denied ({error.code})"
+    return "provider failed" if isinstance(error, ProviderError) else "error"
 
 
 def print_outcome(outcome: Outcome) -> None:

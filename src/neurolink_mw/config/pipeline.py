@@ -13,6 +13,7 @@ from ..pipeline import (
     Denied,
     DryRun,
     Explanation,
+    Fault,
     Lint,
     Member,
     Statistics,
@@ -22,6 +23,7 @@ from ..pipeline import (
     WrappedModel,
     explain,
 )
+from ..pipeline.effects import find_faults, find_faults_without_model, report
 from ..pipeline.explain import dry_run, explain_placed
 from ..pipeline.member import has_to_be_opened
 from ..pipeline.wrap import wrap_placed
@@ -99,6 +101,7 @@ class Pipeline:
     ) -> Self:
         pipeline = cls.__new__(cls)
         plan = make_plan(source, overrides, members, registry=registry)
+        _report_order(plan)
         pipeline._start(plan, members, None, _statistics(statistics))
         return pipeline
 
@@ -146,6 +149,18 @@ class Pipeline:
         if not isinstance(wrapped, WrappedModel):
             return Explanation(f"{wrapped.provider}:{wrapped.model_id}", (), self._plan.left_out)
         return explain(wrapped)
+
+    @property
+    def faults(self) -> tuple[Fault, ...]:
+        """What is plainly wrong with the order of its members, and let pass by `lint = "warn"` or `"off"`."""
+        if isinstance(self._model, WrappedModel):
+            return tuple(find_faults(self._model.chain))
+        return tuple(find_faults_without_model(self._plan.placed))
+
+    @property
+    def lint(self) -> Lint:
+        """What its configuration says of such faults."""
+        return self._plan.lint
 
     async def dry_run(self, options: CallOptions, kind: Kind = "generate") -> DryRun:
         """What each member does to a request, without asking a model."""
@@ -232,6 +247,12 @@ def _statistics(wanted: bool | Statistics) -> Statistics | None:
     if isinstance(wanted, Statistics):
         return wanted
     return Statistics() if wanted else None
+
+
+def _report_order(plan: Plan) -> None:
+    """Look at the order of members that are around no model yet; where there is one, `wrap` looks."""
+    if plan.model is None:
+        report(find_faults_without_model(plan.placed), plan.lint)
 
 
 def _make_model(plan: Plan) -> LanguageModel:

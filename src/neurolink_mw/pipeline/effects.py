@@ -6,14 +6,16 @@ Chains further in are looked at too, and the steps of a turn. Each fault says wh
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import combinations
 from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
 
 from ..errors import ConfigError
 from .member import Member, Stage
 
 if TYPE_CHECKING:
+    from .order import Placed
     from .wrap import Chain
 
 Lint: TypeAlias = Literal["error", "warn", "off"]
@@ -38,16 +40,23 @@ def find_faults(chain: Chain) -> list[Fault]:
     """What is plainly wrong with a chain, chains further in included."""
     own = [place.use.member for place in chain.placed]
     further_in = list(_further_in(chain.model))
-    faults = [
-        fault
-        for index, outer in enumerate(own)
-        for inner in (*own[index + 1 :], *further_in)
-        for fault in _between(outer, inner)
-    ]
+    faults = [fault for outer, inner in combinations(own, 2) for fault in _between(outer, inner, _swap)]
+    faults += [fault for outer in own for inner in further_in for fault in _between(outer, inner, _join)]
     faults += _attempts_multiply(own, further_in)
     if getattr(chain.model, "is_turn", False):
         faults += _around_a_turn(own, further_in)
     return faults
+
+
+def find_faults_without_model(placed: Sequence[Placed]) -> list[Fault]:
+    """What is plainly wrong with members in this order, whatever model they will be around. One whose condition looks
+    at the model may not stand in the same chain as the others: it is looked at when there is one."""
+    settled = [
+        place.use.member
+        for place in placed
+        if place.use.when is None or (place.use.when.provider is None and place.use.when.model is None)
+    ]
+    return [fault for outer, inner in combinations(settled, 2) for fault in _between(outer, inner, _swap)]
 
 
 def report(faults: Sequence[Fault], lint: Lint) -> None:
@@ -72,7 +81,7 @@ def _further_in(model: object) -> Iterator[Member]:
             model = getattr(model, "model", None) if getattr(model, "is_turn", False) else None
 
 
-def _between(outer: Member, inner: Member) -> Iterator[Fault]:
+def _between(outer: Member, inner: Member, fix: Callable[[Member, Member], str]) -> Iterator[Fault]:
     ids = (outer.id, inner.id)
     if outer.may_answer and "prompt" in outer.reads and "prompt" in inner.writes and not inner.judges:
         yield Fault(
@@ -80,7 +89,7 @@ def _between(outer: Member, inner: Member) -> Iterator[Fault]:
             ids,
             f"Middleware {outer.id!r} may answer and sits outside {inner.id!r}, which changes the prompt: it would "
             f"look up and keep prompts as they were before that",
-            _swap(outer, inner),
+            fix(outer, inner),
         )
     if outer.may_answer and inner.judges:
         yield Fault(
@@ -88,19 +97,27 @@ def _between(outer: Member, inner: Member) -> Iterator[Fault]:
             ids,
             f"Middleware {outer.id!r} may answer and sits outside the policy {inner.id!r}, which would not see those "
             f"calls",
-            _swap(outer, inner),
+            fix(outer, inner),
         )
     if type(outer).stage == Stage.BUDGET and type(inner).stage == Stage.CACHE and inner.may_answer:
         yield Fault(
             "charges-for-hits",
             ids,
             f"Middleware {outer.id!r} sits outside {inner.id!r}, so it would charge for answers that no model gave",
-            _swap(outer, inner),
+            fix(outer, inner),
         )
 
 
 def _swap(outer: Member, inner: Member) -> str:
     return f'move {inner.id!r} further out, or set {outer.id}.after = ["{inner.id}"]'
+
+
+def _join(outer: Member, inner: Member) -> str:
+    """What to do where they are in two chains: `after` names members of one."""
+    return (
+        f"{inner.id!r} is in the chain of the model that this one is around: move it to this chain, or {outer.id!r} to "
+        f"that one"
+    )
 
 
 def _attempts_multiply(own: Sequence[Member], further_in: Sequence[Member]) -> Iterator[Fault]:
