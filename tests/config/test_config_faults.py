@@ -59,7 +59,10 @@ def settings(**config: Any) -> dict[str, Any]:
     ("config", "said"),
     [
         ({"middlewares": ["loging"]}, "middlewares[0].id: there is no middleware 'loging'; did you mean 'logging'?"),
-        ({"preset": "observ"}, "preset: there is no preset 'observ'; did you mean 'observe'? (allowed: basic, observe)"),
+        (
+            {"preset": "observ"},
+            "preset: there is no preset 'observ'; did you mean 'observe'? (allowed: basic, observe)",
+        ),
         ({"model": "acme:chat"}, "model: there is no provider 'acme' (allowed: openai-compatible)"),
         ({"model": "gpt-5"}, "model: a model is named provider:model-id, as in openai-compatible:gpt-5"),
         ({"model": 5}, "model: input should be provider:model-id, or a mapping of options"),
