@@ -13,6 +13,7 @@ import anyio.lowlevel
 
 from neurolink_mw.errors import PolicyDenied
 from neurolink_mw.pipeline import BuildContext, Middleware, Outcome, Statistics, Use, When, wrap_model
+from neurolink_mw.pipeline import Member as AnyMember
 from neurolink_mw.protocol import (
     CallOptions,
     Finish,
@@ -206,7 +207,7 @@ class Retry(Middleware):
 
 def chain(
     model: LanguageModel,
-    members: Sequence[Middleware | Use],
+    members: Sequence[AnyMember | Use],
     *,
     watch: Watch | None = None,
     depth: int = 0,
@@ -266,9 +267,13 @@ def only_when(member: Middleware, **fields: object) -> Use:
     return Use(member, when=When(**fields))  # type: ignore[arg-type]
 
 
-def hooked(generate: Hook | None = None, stream: Hook | None = None, id: str = "member", **more: object) -> Member:
-    """A member with a hook for either call, or one hook for both."""
-    return Member(id, wrap_generate=generate, wrap_stream=stream or generate, **more)
+def hooked(generate: Hook, stream: Hook | None = None, id: str = "member") -> Member:
+    """A member with a hook for each call, or one that answers both by generating."""
+
+    async def streamed(model: LanguageModel, options: CallOptions) -> StreamResult:
+        return StreamResult.of(await generate(model, options))
+
+    return Member(id, wrap_generate=generate, wrap_stream=stream or streamed, needs_scope=True)
 
 
 def streaming(fn: Callable[[PartStream, CallOptions], AsyncIterator[StreamPart]], id: str = "member") -> Member:
@@ -277,7 +282,7 @@ def streaming(fn: Callable[[PartStream, CallOptions], AsyncIterator[StreamPart]]
     async def wrap(model: LanguageModel, options: CallOptions) -> StreamResult:
         return (await model.do_stream(options)).through(lambda stream: fn(stream, options))
 
-    return Member(id, wrap_stream=wrap)
+    return Member(id, wrap_stream=wrap, needs_scope=True)
 
 
 class Handler(Middleware):
@@ -320,3 +325,39 @@ def said(parts: Sequence[StreamPart]) -> str:
 async def text_of(model: LanguageModel, kind: Kind, options: CallOptions = ASKED) -> str:
     """What one call says, of either kind, read to its end."""
     return (await model.do_generate(options)).text if kind == "generate" else said(await read(model, options))
+
+
+async def deny(model: LanguageModel, options: CallOptions) -> GenerateResult:
+    raise options.context.deny("no", "I cannot.", by="policy")
+
+
+async def answer_and_deny(model: LanguageModel, options: CallOptions) -> GenerateResult:
+    await model.do_generate(options)
+    raise options.context.deny("no", "I cannot.", by="policy")
+
+
+def policy(hook: Hook = deny, id: str = "policy") -> Member:
+    return hooked(hook, id=id)
+
+
+async def swallow(model: LanguageModel, options: CallOptions) -> GenerateResult:
+    try:
+        return await model.do_generate(options)
+    except BaseException:
+        return answer("swallowed")
+
+
+def denying_at(position: int, *, message: str = "I cannot.", id: str = "policy") -> Member:
+    """Denies instead of the part at this position."""
+
+    async def watch(stream: PartStream, options: CallOptions) -> AsyncIterator[StreamPart]:
+        index = 0
+        async for part in stream:
+            if index == position:
+                raise options.context.deny("no", message, by=id)
+            yield part
+            index += 1
+        if index <= position:
+            raise options.context.deny("no", message, by=id)
+
+    return streaming(watch, id)

@@ -33,6 +33,9 @@ TRANSFORMS: dict[str, TextTransform] = {
     "each letter": _function(str.upper, 1),
     "a word by hand": _function(lambda text: re.sub(r"\bab\b", "*", text), 4),
     "behind by hand": _function(lambda text: re.sub(r"(?<!a)b", "X", text), 2),
+    "digits by hand": _function(lambda text: re.sub(r"\d{3,4}", "#", text), 4),
+    "runs by hand": _function(lambda text: re.sub(r"[ab]{2,3}", "X", text), 3),
+    "blanks by hand": _function(lambda text: re.sub(r"\s{2,8}", " ", text), 8),
     "lines by hand": _function(lambda text: re.sub(r"(?m)^a$", "X", text), 3),
     "whole word": _regex(r"\bab\b", "*"),
     "looks behind": _regex(r"(?<!a)b", "X"),
@@ -47,7 +50,7 @@ TRANSFORMS: dict[str, TextTransform] = {
     "a function of the match": _regex(r"[ab]{3}", lambda match: match[0][::-1]),
     "of any case": _regex(r"(?i)ABC", "x"),
 }
-_LETTERS = {"an address": "abc@. "}
+_LETTERS = {"an address": "abc@. ", "digits by hand": "1234 a", "blanks by hand": "   \na", "runs by hand": "abab "}
 
 
 def mistakes(rounds: int, seed: int = 0) -> Iterator[tuple[str, str, list[str]]]:

@@ -29,8 +29,9 @@ from ..protocol import (
     SupportedUrls,
 )
 from .conditions import When
-from .failing import Keeper, OwnedGenerate, OwnedStream, answered_by, checked_options
+from .failing import Keeper, answered_by, checked_options
 from .middleware import Middleware, overrides
+from .owned import OwnedGenerate, OwnedStream
 from .record import Clocks
 from .scope import Scope
 
@@ -134,7 +135,10 @@ def awaiting(hook: Any, name: str, *, blocking: bool = False) -> Callable[..., A
         return awaitable
 
     async def call(*args: object) -> Any:
-        made = await to_thread.run_sync(hook, *args, abandon_on_cancel=True) if blocking else hook(*args)
+        if blocking:  # in a tuple, since trio's threads may return no coroutine
+            (made,) = await to_thread.run_sync(lambda: (hook(*args),), abandon_on_cancel=True)
+        else:
+            made = hook(*args)
         return await made if isawaitable(made) else made
 
     return call

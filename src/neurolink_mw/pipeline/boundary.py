@@ -14,6 +14,7 @@ from ..protocol import (
     Closer,
     ErrorPart,
     Finish,
+    FinishReason,
     GenerateResult,
     PartStream,
     StreamPart,
@@ -25,8 +26,9 @@ from ..protocol import (
 )
 from ..protocol.stream_result import as_exception
 from .build import Listener, OnPart
-from .denial import Denial, RefusedStream, find_denial, refusal
+from .denial import Denial, RefusedStream, find_denial, refusal, without_denials
 from .failing import no_answer
+from .inside import can_end_a_read
 from .outcome import Status
 from .record import Clocks
 from .scope import Host, Scope, billed
@@ -75,8 +77,7 @@ class Boundary:
                 failed(scope.seen, error)
             if (denial := _denial_of(scope, error)) is not None:
                 return await _refused(scope, denial)
-            scope.error = error
-            await scope.end(_status_of(error))
+            await _end_failed(scope, error)
             raise
         if scope.denial is not None:  # somebody swallowed it
             return await _refused(scope, scope.denial)
@@ -110,10 +111,8 @@ class Boundary:
             if scope.seen is not None:
                 failed(scope.seen, error)
             if (denial := _denial_of(scope, error)) is None:
-                scope.error = error
-                status = _status_of(error)
                 await _close_opened(scope)
-                await scope.end(status)
+                await _end_failed(scope, error)
                 raise
             await _close_opened(scope)
             if scope.parent is not None or scope.host.raises_denials:
@@ -140,6 +139,12 @@ class _Ending(Closer):
     async def __call__(self) -> None:
         try:
             await super().__call__()
+        except BaseException as error:  # a member may deny while it is closed: who closes it does not hear of that
+            if (late := find_denial(error)) is None:
+                raise
+            self.scope.latch(late)
+            if self.scope.parent is not None:
+                self.scope.parent.latch(late)
         finally:
             if (denial := self.scope.denial) is not None:  # left before the refusal was given out
                 await _end_refused(self.scope, denial, billed(self.scope.model_calls()))
@@ -181,8 +186,7 @@ class _ScopedStream(PartStream):
         await super().aclose()
 
     def _can_end_a_read(self) -> bool:
-        *_, source = cast(_Ending, self._close).inner._lineage()
-        return source._can_end_a_read() if isinstance(source, _ScopedStream) else source._close is not None
+        return can_end_a_read(cast(_Ending, self._close).inner)
 
 
 async def _bounded(ending: _Ending) -> AsyncIterator[StreamPart]:
@@ -205,7 +209,7 @@ async def _bounded(ending: _Ending) -> AsyncIterator[StreamPart]:
             if on_part is not None:
                 on_part(part)
             yield part
-        if scope.denial is not None and not scope.done:
+        if scope.denial is not None:
             raise scope.denial
     except GeneratorExit:
         await ending()
@@ -216,6 +220,10 @@ async def _bounded(ending: _Ending) -> AsyncIterator[StreamPart]:
             if _is_cancellation(error):
                 raise
             raise anyio.ClosedResourceError from None
+        if scope.done and (late := find_denial(error)) is not None:
+            await _close_after_failure(ending)
+            _refused_too_late(scope, late)
+            return
         if not scope.done and (denial := _denial_of(scope, error)) is not None:
             await _close_inner(ending)
             if scope.parent is not None or scope.host.raises_denials:
@@ -224,10 +232,8 @@ async def _bounded(ending: _Ending) -> AsyncIterator[StreamPart]:
                 finally:
                     await _close_after_failure(ending)
         else:
-            if not scope.done:
-                scope.error = error
             try:
-                await scope.end(_status_of(error))
+                await _end_failed(scope, error)
             finally:
                 await _close_after_failure(ending)
             raise
@@ -241,7 +247,7 @@ async def _bounded(ending: _Ending) -> AsyncIterator[StreamPart]:
             usage = billed(scope.model_calls())
             finish = given.finish(denial, usage)
             scope.parts += 1
-            await _end_refused(scope, denial, usage)
+            await _end_refused(scope, denial, usage, finish.finish_reason)
             if on_part is not None:
                 on_part(finish)
             yield finish
@@ -259,28 +265,48 @@ async def _refused(scope: Scope, denial: Denial) -> GenerateResult:
     """What becomes of a refused call: further in, the denial goes on outwards; at the root, callers get their answer,
     or the error that they asked for."""
     usage = billed(scope.model_calls())
-    parent, raises = scope.parent, scope.host.raises_denials
     await _end_refused(scope, denial, usage)
-    if parent is not None:
-        parent.latch(denial)
-        raise denial from None
-    if raises:
-        error = denial.as_error()
-        error.final = True
-        raise error from None
+    _pass_on(scope, denial)
     return refusal(denial, usage)
 
 
-async def _end_refused(scope: Scope, denial: Denial, usage: Usage) -> None:
-    _note_refusal(scope, denial, usage)
+def _pass_on(scope: Scope, denial: Denial) -> None:
+    """Raise a denial in the form in which it leaves a scope. Returns where callers get a refusal for it."""
+    if scope.parent is not None:
+        scope.parent.latch(denial)
+        raise denial from None
+    if scope.host.raises_denials:
+        error = denial.as_error()
+        error.final = True
+        raise error from None
+
+
+def _refused_too_late(scope: Scope, denial: Denial) -> None:
+    """A denial after the finish: the caller has the whole answer. Somebody further out may still hold it back."""
+    _log.warning("%s denied a call that had been answered in full", denial.by or "a member")
+    _pass_on(scope, denial)
+
+
+async def _end_refused(scope: Scope, denial: Denial, usage: Usage, reason: FinishReason | None = None) -> None:
+    _note_refusal(scope, denial, usage, reason)
     await scope.end("denied")
 
 
-def _note_refusal(scope: Scope, denial: Denial, usage: Usage) -> None:
+def _note_refusal(scope: Scope, denial: Denial, usage: Usage, reason: FinishReason | None = None) -> None:
     if not scope.done:
         scope.usage = usage
-        scope.finish_reason = denial.finish_reason
+        scope.finish_reason = reason or denial.finish_reason
         scope.error = denial.as_error()
+
+
+async def _end_failed(scope: Scope, error: BaseException) -> None:
+    """Settle a call that failed. The failure is then raised again, but for denials that it came in a group with."""
+    rest = without_denials(error)
+    if not scope.done:
+        scope.error = rest
+    await scope.end(_status_of(rest))
+    if rest is not error:
+        raise rest from None
 
 
 async def _raising(denial: Denial | None) -> AsyncIterator[StreamPart]:
@@ -312,7 +338,7 @@ async def _close_inner(ending: _Ending) -> None:
     with anyio.move_on_after(_CLOSE_DEADLINE_S, shield=True):
         try:
             await ending.inner.aclose()
-        except Exception as error:
+        except (Exception, Denial) as error:
             _log.warning("closing a stream that was refused failed: %s", type(error).__name__)
 
 
@@ -320,7 +346,7 @@ async def _close_after_failure(ending: _Ending) -> None:
     with anyio.move_on_after(_CLOSE_DEADLINE_S, shield=True):
         try:
             await ending()
-        except Exception as error:  # the failure that the caller gets is the first one
+        except (Exception, Denial) as error:  # the failure that the caller gets is the first one
             _log.warning("closing a stream that had failed failed too: %s", type(error).__name__)
 
 
@@ -330,7 +356,7 @@ async def _close_opened(scope: Scope) -> None:
         for stream in scope.opened or ():
             try:
                 await stream.aclose()
-            except Exception as error:
+            except (Exception, Denial) as error:
                 _log.warning("closing the stream of a call that failed, failed too: %s", type(error).__name__)
 
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from inspect import iscoroutinefunction
 from types import CodeType, FunctionType
@@ -17,6 +18,7 @@ from .boundary import Boundary
 from .build import BuildContext, Listener, Surroundings
 from .effects import Lint, find_faults, report
 from .failing import Keeper
+from .helper_calls import with_helper_calls
 from .member import Member
 from .middleware import Middleware, overrides
 from .order import Placed, arrange
@@ -28,6 +30,7 @@ from .tap import Tap
 
 Denied: TypeAlias = Literal["refuse", "raise"]
 
+_log = logging.getLogger(__name__)
 _ON_THE_WAY = ("transform_params", "wrap_generate", "wrap_stream")
 
 
@@ -147,7 +150,7 @@ def wrap_placed(
     _check_model(model)
     if denied not in get_args(Denied):
         raise ConfigError('denied is "refuse" or "raise"')
-    surroundings = surroundings or Surroundings()
+    surroundings = _guarded(surroundings or Surroundings())
     shown = (model.provider if provider is None else provider, model.model_id if model_id is None else model_id)
     excluded = {place.use.id: why for place in placed if (why := _excluded(place.use, *shown))}
     taking_part = tuple(place.anew() for place in placed if place.use.id not in excluded)
@@ -166,9 +169,26 @@ def wrap_placed(
         listeners.append(Listener("events", partial(_tell_end, surroundings.events)))
     if statistics is not None:
         listeners.append(Listener("statistics", statistics.add))
-    scoped = bool(listeners) or any(_needs_scope(place) for place in taking_part)
+    # Around a chain that has a scope, so that what is denied there is not taken for an answer on its way out.
+    around_scope = isinstance(model, WrappedModel) and model.scoped
+    scoped = around_scope or bool(listeners) or any(_needs_scope(place) for place in taking_part)
     layers = _name_layers(chain, provider, model_id)
     return WrappedModel(chain, tuple(listeners), statistics, scoped=scoped, layers=layers)
+
+
+def _guarded(surroundings: Surroundings) -> Surroundings:
+    """The same, with events that nobody who tells one is hurt by: what a listener raises changes nothing."""
+    tell = surroundings.events
+    if tell is None:
+        return surroundings
+
+    def told(event: Event) -> None:
+        try:
+            tell(event)
+        except Exception as error:
+            _log.warning("telling a %s failed: %s", type(event).__name__, type(error).__name__)
+
+    return replace(surroundings, events=told)
 
 
 def _excluded(use: Use, provider: str, model_id: str) -> str | None:
@@ -239,6 +259,9 @@ def _compose(chain: Chain, layers: Sequence[Layer], *, scoped: bool, timed: bool
         place = chain.placed[index]
         layer = names_of(layers[index])
         rules = LayerRules(place.use.when, scoped, index if timed else None, _keeper(place, chain.surroundings))
+        if scoped and _uses(place.member, "for_helper"):
+            host = Host(inner, (), (), raises_denials=chain.denied == "raise", events=chain.surroundings.events)
+            inner = with_helper_calls(inner, host)
         layer.do_generate = bind_call(GENERATE, place.member, inner, rules)
         layer.do_stream = bind_call(STREAM, place.member, inner, rules)
         inner = layer
@@ -270,7 +293,11 @@ def _needs_scope(place: Placed) -> bool:
         return True
     if member.needs_scope is not None:
         return member.needs_scope
-    return any(_mentions(function.__code__, "context") for function in _functions(member))
+    return _uses(member, "context") or _uses(member, "PolicyDenied")  # which it may raise by itself
+
+
+def _uses(member: Middleware, name: str) -> bool:
+    return any(_mentions(function.__code__, name) for function in _functions(member))
 
 
 def _functions(member: Middleware) -> Iterator[FunctionType]:

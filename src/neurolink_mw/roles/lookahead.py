@@ -31,9 +31,11 @@ class Lookahead:
     """One block of text on its way through `fn`. reach: how far a match of `fn` reaches, in characters: the longest
     match plus the context around it that decides it.
 
-    Text waits until `2 * reach` characters are there. Then it is cut at the last place where the two halves by
-    themselves become what the whole becomes, at least `reach` characters before the end, so that nothing to come can
-    change what leaves. At the end of the block the rest goes through `fn`. `changed`: something became another text.
+    Text waits until `2 * reach` characters are there. Then it is cut where `fn` changes nothing within `reach` on
+    either side, so that no match touches the cut, and where the two halves by themselves become what the whole
+    becomes. Where there is no such place, the text waits for one, or for the end of the block, when the rest goes
+    through `fn`. `changed`: something became another text. refuse: the error for what `fn` returned, where it is no
+    text.
     """
 
     __slots__ = ("_fn", "_next", "_reach", "_refuse", "_text", "changed")
@@ -51,24 +53,29 @@ class Lookahead:
         buffer = self._text = self._text + text
         if len(buffer) < self._next:
             return ""
-        fn, reach = self._fn, self._reach
-        whole = transformed(fn, buffer, self._refuse)
-        last = len(buffer) - reach
-        for cut in range(last, max(0, last - 2 * reach), -1):
-            head, tail = buffer[:cut], buffer[cut:]
-            if whole == buffer:  # nothing to change in sight, unless the cut makes it so
-                made = head
-                fits = fn(tail) == tail
-            else:
-                made = fn(head)
-                fits = made + fn(tail) == whole
-            if fits:
-                self._text = tail
-                self._next = 2 * reach
-                self.changed = self.changed or made != head
+        whole = transformed(self._fn, buffer, self._refuse)
+        last = len(buffer) - self._reach
+        for cut in range(last, max(0, last - 2 * self._reach), -1):
+            made = self._half(buffer, whole, cut)
+            if made is not None:
+                self._text = buffer[cut:]
+                self._next = 2 * self._reach
+                self.changed = self.changed or made != buffer[:cut]
                 return made
-        self._next = len(buffer) + reach  # no place to cut: look again when as much has come again
+        # No place to cut. Twice as much, so that a text without one costs no more than a few looks at all of it.
+        self._next = 2 * len(buffer)
         return ""
+
+    def _half(self, buffer: str, whole: str, cut: int) -> str | None:
+        """What becomes of the text before a cut; None where it cannot be cut there."""
+        fn, head, tail = self._fn, buffer[:cut], buffer[cut:]
+        if whole == buffer:
+            return head if fn(tail) == tail else None
+        around = buffer[max(0, cut - self._reach) : cut + self._reach]
+        if fn(around) != around:
+            return None
+        made = fn(head)
+        return made if made + fn(tail) == whole else None
 
     def end(self) -> str:
         """The block is over. Returns what was held."""

@@ -33,7 +33,7 @@ class MatchLookahead:
         matches = list(self._pattern.finditer(buffer))
         cut = self._place_to_cut(buffer, [match.span() for match in matches])
         if not cut:
-            self._next = len(buffer) + self._reach  # look again when as much has come again
+            self._next = 2 * len(buffer)  # so that a text without one costs no more than a few looks at all of it
             return ""
         self._text = buffer[cut:]
         self._next = 2 * self._reach
@@ -42,7 +42,7 @@ class MatchLookahead:
     def end(self) -> str:
         """The block is over. Returns what was held."""
         text, self._text = self._text, ""
-        return self._replaced(text, list(self._pattern.finditer(text)))
+        return self._replaced(text, list(self._pattern.finditer(text))) if text else ""
 
     def _place_to_cut(self, buffer: str, spans: Sequence[tuple[int, int]]) -> int:
         """The last place that is outside of all matches, at least `reach` before the end, and leaves a rest with the
