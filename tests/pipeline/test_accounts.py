@@ -388,18 +388,17 @@ async def test_a_transform_that_makes_options_from_scratch_stays_in_its_call(kin
 
 
 @both
-async def test_a_wrap_that_makes_options_from_scratch_is_warned_about(
-    kind: Kind, caplog: pytest.LogCaptureFixture
-) -> None:
+async def test_options_that_a_wrap_makes_from_scratch_are_of_the_same_call(kind: Kind) -> None:
     async def generate(model: LanguageModel, options: CallOptions) -> GenerateResult:
         return await model.do_generate(CallOptions.from_text("something else"))
 
     async def stream(model: LanguageModel, options: CallOptions) -> StreamResult:
         return await model.do_stream(CallOptions.from_text("something else"))
 
+    watch = Watch()
     member = Member(wrap_generate=generate, wrap_stream=stream)
-    await run(chain(ScriptedModel([answer()]), [member], watch=Watch()), kind)
-    assert "use options.replace(...) for the same call" in caplog.text
+    await run(chain(ScriptedModel([answer()]), [member], watch=watch), kind)
+    assert (watch.only.attempts, watch.only.usage) == (1, COST)
 
 
 @pytest.mark.parametrize(("left", "status"), [("broken", "error"), ("abandoned", "error"), ("whole", "ok")])

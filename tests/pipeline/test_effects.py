@@ -77,6 +77,19 @@ def test_a_cache_outside_of_what_changes_the_prompt() -> None:
     )
 
 
+def test_what_may_answer_and_does_not_say_by_what_is_taken_to_look_at_the_prompt() -> None:
+    assert "which changes the prompt" in refused(kind_of("cache", Stage.CACHE, may_answer=True), inside(redactor()))
+
+
+def test_a_kind_of_member_is_known_by_a_stage_of_its_own_beside_the_usual_one() -> None:
+    near = kind_of("near", Stage.BUDGET + 50)
+    assert "would charge for answers that no model gave" in refused(near, inside(cache()))
+
+
+def test_a_fallback_that_handles_denials_stands_outside_of_the_policy_that_denies() -> None:
+    around(kind_of("fallback", Stage.EDGE, may_answer=True, reads=frozenset({"params"}), sees_denials=True), policy())
+
+
 @pytest.mark.parametrize("judges", ["prompt", "output"])
 def test_a_cache_outside_of_a_policy(judges: str) -> None:
     assert refused(cache(), inside(policy(judges))) == (
@@ -100,9 +113,13 @@ def test_what_it_says_to_do_helps() -> None:
 
 def test_two_retries_one_around_the_other() -> None:
     assert refused(retry("again"), model=around(retry())) == (
-        "Middleware 'again' is around a model that has 'retry' already, so that attempts multiply: leave one of them "
-        "out"
+        "Middleware 'again' tries again what 'retry' has tried again already, so that attempts multiply: leave one of "
+        "them out"
     )
+
+
+def test_two_retries_in_one_chain() -> None:
+    assert refused(retry("again"), retry()).startswith("Middleware 'again' tries again what 'retry' has tried again")
 
 
 def test_a_cache_around_a_turn() -> None:

@@ -162,17 +162,56 @@ def test_a_task_of_asyncio_that_is_cancelled_while_one_listener_waits_still_tell
 
 
 @both
-async def test_an_outcome_is_told_once_though_the_call_fails_while_it_is_told(kind: Kind) -> None:
-    class Stop(BaseException):
-        pass
-
+async def test_an_outcome_is_told_once_though_the_program_is_stopped_while_it_is_told(kind: Kind) -> None:
     def stop(outcome: Outcome) -> None:
-        raise Stop
+        raise KeyboardInterrupt
 
     watch = Watch()
-    with pytest.raises(Stop):
+    with pytest.raises(KeyboardInterrupt):
         await run(wrap_model(ScriptedModel("Hi"), [watch, listening("stops", stop)]), kind)
     assert len(watch.outcomes) == 1
+
+
+@both
+async def test_a_listener_that_raises_a_cancellation_by_itself_changes_nothing(kind: Kind) -> None:
+    def cancelled(_: object) -> None:
+        raise asyncio.CancelledError  # as the result of a cancelled future does
+
+    class Raises(Middleware):
+        def bind(self, build: BuildContext) -> None:
+            build.observe(cancelled, on_part=cancelled)
+
+    watch = Watch()
+    await run(wrap_model(ScriptedModel("Hi"), [watch, Raises()]), kind)
+    assert watch.only.status == "ok"
+
+
+def test_a_listener_that_awaits_what_was_cancelled_changes_nothing() -> None:
+    async def main() -> None:
+        left = asyncio.create_task(asyncio.sleep(60))
+        left.cancel()
+
+        async def wait(outcome: Outcome) -> None:
+            await left
+
+        watch = Watch()
+        await run(wrap_model(ScriptedModel("Hi"), [watch, listening("waits", wait)]), "generate")
+        assert watch.only.status == "ok"
+
+    asyncio.run(main())
+
+
+@both
+async def test_who_is_told_an_outcome_cannot_deny_the_call_any_more(kind: Kind) -> None:
+    def deny(outcome: Outcome) -> None:
+        raise outcome.context.deny("late")
+
+    watch = Watch()
+    for denied in ("refuse", "raise"):
+        watch.outcomes.clear()
+        members = [watch, listening("denies", deny)]
+        await run(wrap_model(ScriptedModel("Hi"), members, denied=denied), kind)
+        assert watch.only.status == "ok"
 
 
 async def test_an_async_listener_of_a_dropped_stream_is_told_on_the_loop() -> None:

@@ -19,6 +19,7 @@ from ..errors import ConfigError
 from ..protocol import (
     DETACHED,
     SPECIFICATION_VERSION,
+    CallContext,
     CallOptions,
     GenerateResult,
     Kind,
@@ -29,7 +30,7 @@ from ..protocol import (
     SupportedUrls,
 )
 from .conditions import When
-from .failing import Keeper, answered_by, checked_options
+from .failing import Keeper, answered_by, checked_options, rejoined
 from .middleware import Middleware, overrides
 from .owned import OwnedGenerate, OwnedStream
 from .record import Clocks
@@ -79,12 +80,14 @@ class Hook(Generic[R]):
 @dataclass(frozen=True)
 class LayerRules:
     """How a layer is bound. when: in which calls its member takes part; scoped: the chain has a scope; clock: the
-    layer's index where time is taken; keeper: the host's rules, where there are any beyond passing failures on."""
+    layer's index where time is taken; keeper: the host's rules, where there are any beyond passing failures on;
+    watched: the member may answer by itself, or asks with options that it makes from scratch."""
 
     when: When | None = None
     scoped: bool = False
     clock: int | None = None
     keeper: Keeper | None = None
+    watched: bool = False
 
 
 def bind_call(hook: Hook[R], member: Middleware, model: LanguageModel, rules: LayerRules) -> Call[R]:
@@ -106,7 +109,7 @@ def bind_call(hook: Hook[R], member: Middleware, model: LanguageModel, rules: La
         call = hook.owned(keeper, hook.kind, model, passing, transform, wrap)
     else:
         if wrap is not None:
-            call = _watched(wrap, model, member.id) if rules.scoped and member.may_answer else _partial(wrap, model)
+            call = _watched(wrap, model, member) if rules.watched else _partial(wrap, model)
         if transform is not None:
             call = _transforming(transform, call, hook.kind, model, member.id)
     if clock is not None:
@@ -172,38 +175,40 @@ def _conditional(when: When, call: Call[R], inner: Call[R]) -> Call[R]:
 class _Watched:
     """The model that a member which may answer gets for one call: it knows whether the answer came from inside.
 
-    A call that the member makes for itself, with `options.for_helper`, is in another scope and no answer.
+    A call that the member makes for itself, with `options.for_helper`, is in another scope and no answer; one with
+    options that it made from scratch is of the same call.
     """
 
-    __slots__ = ("_model", "_scope", "answered", "model_id", "provider", "supported_urls")
+    __slots__ = ("_context", "_model", "answered", "model_id", "provider", "supported_urls")
     specification_version = SPECIFICATION_VERSION
 
-    def __init__(self, model: LanguageModel, scope: object) -> None:
+    def __init__(self, model: LanguageModel, context: CallContext) -> None:
         self._model = model
-        self._scope = scope
+        self._context = context
         self.provider = model.provider
         self.model_id = model.model_id
         self.supported_urls = getattr(model, "supported_urls", {})
         self.answered = False
 
     async def do_generate(self, options: CallOptions) -> GenerateResult:
+        options = rejoined(options, self._context)
         result = await self._model.do_generate(options)
-        self.answered |= options.context.scope is self._scope
+        self.answered |= options.context.scope is self._context.scope
         return result
 
     async def do_stream(self, options: CallOptions) -> StreamResult:
+        options = rejoined(options, self._context)
         result = await self._model.do_stream(options)
-        self.answered |= options.context.scope is self._scope
+        self.answered |= options.context.scope is self._context.scope
         return result
 
 
-def _watched(wrap: Callable[..., Awaitable[R]], model: LanguageModel, id: str) -> Call[R]:
+def _watched(wrap: Callable[..., Awaitable[R]], model: LanguageModel, member: Middleware) -> Call[R]:
     async def watched(options: CallOptions) -> R:
-        scope = options.context.scope
-        inside = _Watched(model, scope)
+        inside = _Watched(model, options.context)
         result = await wrap(inside, options)
-        if not inside.answered:
-            answered_by(id, options.context)
+        if member.may_answer and not inside.answered:
+            answered_by(member.id, options.context)
         return result
 
     return watched

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import sys
+import weakref
 from collections.abc import AsyncIterator, Callable, Sequence
 from typing import cast
 
@@ -31,7 +32,7 @@ from .failing import no_answer
 from .inside import can_end_a_read
 from .outcome import Status
 from .record import Clocks
-from .scope import Host, Scope, billed
+from .scope import Host, Scope, billed, told_at_once
 from .tap import failed
 
 _log = logging.getLogger(__name__)
@@ -63,6 +64,7 @@ class Boundary:
         if self._timed:
             scope.clocks = Clocks(len(self._host.member_ids))
         inner = self._in_scope(options, scope)
+        denial: Denial | None = None
         try:
             if self._conditional:
                 self._settle_listeners(scope, options)
@@ -75,12 +77,11 @@ class Boundary:
         except BaseException as error:
             if scope.seen is not None:
                 failed(scope.seen, error)
-            if (denial := _denial_of(scope, error)) is not None:
-                return await _refused(scope, denial)
-            await _end_failed(scope, error)
-            raise
-        if scope.denial is not None:  # somebody swallowed it
-            return await _refused(scope, scope.denial)
+            if (denial := _denial_of(scope, error)) is None:
+                await _end_failed(scope, error)
+                raise
+        if denial is not None or scope.denial is not None:  # the latter where somebody swallowed it
+            return await _refused(scope, denial or cast(Denial, scope.denial))
         if (attempt := scope.seen) is not None:
             attempt.status = "ok"
             attempt.usage = result.usage
@@ -98,6 +99,7 @@ class Boundary:
             scope.clocks = Clocks(len(self._host.member_ids))
         inner = self._in_scope(options, scope)
         scope.opened = []
+        denial: Denial | None = None
         try:
             if self._conditional:
                 self._settle_listeners(scope, options)
@@ -115,22 +117,26 @@ class Boundary:
                 await _end_failed(scope, error)
                 raise
             await _close_opened(scope)
+        if denial is not None:  # out here, so that what callers catch does not lead back to it
             if scope.parent is not None or scope.host.raises_denials:
                 await _refused(scope, denial)
             result = StreamResult(PartStream(_raising(denial)))  # the refusal is a stream like any other
-        scope.opened = None
+        others, scope.opened = scope.opened, None
         on_part = _each_part(scope.host.listeners) if self._conditional else self._on_part
-        ending = _Ending(scope, result.stream, on_part)
+        ending = _Ending(scope, result.stream, on_part, [weakref.ref(one) for one in others] if len(others) > 1 else ())
         return StreamResult(_ScopedStream(_bounded(ending), close=ending), result.request, result.response)
 
 
 class _Ending(Closer):
     """Ends a stream's scope, however the stream ends: read out, left, failed, aborted or dropped."""
 
-    __slots__ = ("inner", "on_part", "scope")
+    __slots__ = ("_opened", "inner", "on_part", "scope")
 
-    def __init__(self, scope: Scope, inner: PartStream, on_part: OnPart | None) -> None:
+    def __init__(
+        self, scope: Scope, inner: PartStream, on_part: OnPart | None, opened: Sequence[weakref.ref[PartStream]] = ()
+    ) -> None:
         super().__init__(inner.aclose)
+        self._opened = opened  # by the model, where it opened several: one that nobody returned is closed with them
         self.scope = scope
         self.inner = inner
         self.on_part = on_part
@@ -139,6 +145,9 @@ class _Ending(Closer):
     async def __call__(self) -> None:
         try:
             await super().__call__()
+            for one in self._opened:
+                if (stream := one()) is not None:
+                    await stream.aclose()
         except BaseException as error:  # a member may deny while it is closed: who closes it does not hear of that
             if (late := find_denial(error)) is None:
                 raise
@@ -193,6 +202,7 @@ async def _bounded(ending: _Ending) -> AsyncIterator[StreamPart]:
     scope, on_part = ending.scope, ending.on_part
     given = RefusedStream()
     denial: Denial | None = None
+    late: Denial | None = None
     try:
         async for part in ending.inner:
             if scope.denial is not None:  # somebody swallowed it
@@ -222,21 +232,22 @@ async def _bounded(ending: _Ending) -> AsyncIterator[StreamPart]:
             raise anyio.ClosedResourceError from None
         if scope.done and (late := find_denial(error)) is not None:
             await _close_after_failure(ending)
-            _refused_too_late(scope, late)
-            return
-        if not scope.done and (denial := _denial_of(scope, error)) is not None:
+        elif not scope.done and (denial := _denial_of(scope, error)) is not None:
             await _close_inner(ending)
-            if scope.parent is not None or scope.host.raises_denials:
-                try:
-                    await _refused(scope, denial)
-                finally:
-                    await _close_after_failure(ending)
         else:
             try:
                 await _end_failed(scope, error)
             finally:
                 await _close_after_failure(ending)
             raise
+    if late is not None:
+        _refused_too_late(scope, late)
+        return
+    if denial is not None and (scope.parent is not None or scope.host.raises_denials):
+        try:
+            await _refused(scope, denial)
+        finally:
+            await _close_after_failure(ending)
     if denial is not None:
         try:
             for part in given.body(denial):
@@ -383,9 +394,6 @@ def _each_part(listeners: Sequence[Listener]) -> OnPart | None:
 
     def tell(part: StreamPart) -> None:
         for id, on_part in watching:
-            try:
-                on_part(part)
-            except Exception as error:
-                _log.warning("%s failed on a part: %s", id, type(error).__name__)
+            told_at_once(id, "a part", on_part, part)
 
     return tell

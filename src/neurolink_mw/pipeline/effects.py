@@ -56,7 +56,8 @@ def find_faults_without_model(placed: Sequence[Placed]) -> list[Fault]:
         for place in placed
         if place.use.when is None or (place.use.when.provider is None and place.use.when.model is None)
     ]
-    return [fault for outer, inner in combinations(settled, 2) for fault in _between(outer, inner, _swap)]
+    faults = [fault for outer, inner in combinations(settled, 2) for fault in _between(outer, inner, _swap)]
+    return [*faults, *_attempts_multiply(settled, ())]
 
 
 def report(faults: Sequence[Fault], lint: Lint) -> None:
@@ -83,7 +84,8 @@ def _further_in(model: object) -> Iterator[Member]:
 
 def _between(outer: Member, inner: Member, fix: Callable[[Member, Member], str]) -> Iterator[Fault]:
     ids = (outer.id, inner.id)
-    if outer.may_answer and "prompt" in outer.reads and "prompt" in inner.writes and not inner.judges:
+    looks_up = outer.may_answer and "prompt" in (outer.reads or {"prompt"})  # by what else, if it does not say
+    if looks_up and "prompt" in inner.writes and not inner.judges:
         yield Fault(
             "answers-by-another-prompt",
             ids,
@@ -91,7 +93,7 @@ def _between(outer: Member, inner: Member, fix: Callable[[Member, Member], str])
             f"look up and keep prompts as they were before that",
             fix(outer, inner),
         )
-    if outer.may_answer and inner.judges:
+    if outer.may_answer and inner.judges and not getattr(outer, "sees_denials", False):  # as a fallback does
         yield Fault(
             "answers-past-a-policy",
             ids,
@@ -99,7 +101,7 @@ def _between(outer: Member, inner: Member, fix: Callable[[Member, Member], str])
             f"calls",
             fix(outer, inner),
         )
-    if type(outer).stage == Stage.BUDGET and type(inner).stage == Stage.CACHE and inner.may_answer:
+    if _usually_at(outer, Stage.BUDGET) and _usually_at(inner, Stage.CACHE) and inner.may_answer:
         yield Fault(
             "charges-for-hits",
             ids,
@@ -120,22 +122,28 @@ def _join(outer: Member, inner: Member) -> str:
     )
 
 
+def _usually_at(member: Member, stage: Stage) -> bool:
+    """Whether a member is of the kind that stands at a stage, or between it and the next one further out."""
+    return stage <= type(member).stage < stage + 100
+
+
 def _attempts_multiply(own: Sequence[Member], further_in: Sequence[Member]) -> Iterator[Fault]:
-    """Two retries, one in a chain within the chain of the other."""
-    outer = next((one for one in own if type(one).stage == Stage.RETRY), None)
-    inner = next((one for one in further_in if type(one).stage == Stage.RETRY), None)
-    if outer is not None and inner is not None:
+    """Two retries, in one chain or in chains within each other."""
+    retries = [one for one in own if _usually_at(one, Stage.RETRY)]
+    further = [one for one in (*retries[1:], *further_in) if _usually_at(one, Stage.RETRY)]
+    if retries and further:
         yield Fault(
             "attempts-multiply",
-            (outer.id, inner.id),
-            f"Middleware {outer.id!r} is around a model that has {inner.id!r} already, so that attempts multiply",
+            (retries[0].id, further[0].id),
+            f"Middleware {retries[0].id!r} tries again what {further[0].id!r} has tried again already, so that "
+            f"attempts multiply",
             "leave one of them out",
         )
 
 
 def _around_a_turn(own: Sequence[Member], further_in: Sequence[Member]) -> Iterator[Fault]:
     for member in own:
-        if type(member).stage == Stage.CACHE and member.may_answer:
+        if _usually_at(member, Stage.CACHE) and member.may_answer:
             yield Fault(
                 "keeps-tool-results",
                 (member.id,),

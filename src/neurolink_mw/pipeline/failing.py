@@ -17,10 +17,10 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 
-from ..errors import ConfigError
 from ..events import Handling, MemberFailed
 from ..protocol import DETACHED, CallContext, CallOptions, with_context
-from .own_time import OwnTime
+from .mistake import Mistake
+from .own_time import Overdue, OwnTime
 from .rest import Rest
 from .rules import Rules
 from .scope import Scope
@@ -82,9 +82,9 @@ class Keeper:
 
     def _note(self, context: CallContext, error: Exception | None, handling: Handling) -> None:
         """Say that the member failed, or (None) that it was not asked because it had failed too often."""
-        name = TOO_MANY if error is None else type(error).__name__
-        # Only messages of our own are known to hold nothing of the call.
-        said = f"{name}: {error}" if isinstance(error, ConfigError | TimeoutError) else name
+        ours = isinstance(error, Mistake | Overdue)  # only these messages are known to hold nothing of the call
+        name = TOO_MANY if error is None else type(error).__mro__[1 if ours else 0].__name__
+        said = f"{name}: {error}" if ours else name
         _log.warning("%s failed, and its on_error is %s: %s", self.id, handling, said)
         scope = context.scope
         if isinstance(scope, Scope):
@@ -100,13 +100,22 @@ def answered_by(id: str, context: CallContext) -> None:
 def checked_options(id: str, changed: object, given: CallOptions) -> CallOptions:
     """What a `transform_params` returned. Made from scratch, it is still the same call."""
     if not isinstance(changed, CallOptions):
-        raise ConfigError(f"{id}.transform_params returns the options to go on with, not {type(changed).__name__}")
+        raise Mistake(f"{id}.transform_params returns the options to go on with, not {type(changed).__name__}")
     if changed.context is DETACHED and given.context is not DETACHED:
         return with_context(changed, given.context)
     return changed
 
 
-def no_answer(result: object, call: str, expected: type) -> ConfigError:
+def rejoined(options: CallOptions, context: CallContext) -> CallOptions:
+    """The options that a member asks the model with. Made from scratch, they are still of the call that it is in;
+    those of a helper call are not."""
+    made = options.context
+    if made.scope is None and not made.helper and context.scope is not None:
+        return with_context(options, context)
+    return options
+
+
+def no_answer(result: object, call: str, expected: type) -> Mistake:
     kind = type(result).__name__
     hint = "; is there a `return` missing?" if result is None else ""
-    return ConfigError(f"{call} returned {kind}, not a {expected.__name__}{hint}")
+    return Mistake(f"{call} returned {kind}, not a {expected.__name__}{hint}")

@@ -23,7 +23,7 @@ from ..protocol import (
     supported_urls,
 )
 from .denial import Denial, find_denial
-from .failing import Keeper, no_answer
+from .failing import Keeper, no_answer, rejoined
 from .own_time import OwnTime
 from .scope import Scope
 
@@ -40,8 +40,8 @@ class Inside:
     """
 
     __slots__ = (
-        *("_already_denied", "_clock", "_denied", "_failures", "_keeper", "_model", "_scope", "_shown", "answer"),
-        *("asked", "failure", "keeps_parts", "upstreams"),
+        *("_already_denied", "_clock", "_context", "_denied", "_failures", "_keeper", "_model", "_scope", "_shown"),
+        *("answer", "asked", "failure", "keeps_parts", "upstreams"),
     )
     specification_version = SPECIFICATION_VERSION
 
@@ -49,6 +49,7 @@ class Inside:
         self._model = model
         self._keeper = keeper
         self._clock = clock
+        self._context = context
         scope = self._scope = context.scope
         self.asked = False
         self.answer: GenerateResult | None = None
@@ -73,13 +74,26 @@ class Inside:
     def supported_urls(self) -> SupportedUrls:
         return supported_urls(self._model)
 
-    async def do_generate(self, options: CallOptions) -> GenerateResult:
+    # Not coroutine functions: a call that is begun in a task of its own counts from here, not from its first step.
+
+    def do_generate(self, options: CallOptions) -> Awaitable[GenerateResult]:
+        return self._generate(self._begun(options))
+
+    def do_stream(self, options: CallOptions) -> Awaitable[StreamResult]:
+        return self._stream(self._begun(options))
+
+    def _begun(self, options: CallOptions) -> CallOptions:
+        options = rejoined(options, self._context)
+        self.asked = self.asked or self._is_the_call(options)
+        return options
+
+    async def _generate(self, options: CallOptions) -> GenerateResult:
         answer = await self._ask("do_generate", options, GenerateResult)
         if self._is_the_call(options):
             self.answer = answer
         return answer
 
-    async def do_stream(self, options: CallOptions) -> StreamResult:
+    async def _stream(self, options: CallOptions) -> StreamResult:
         is_the_call = self._is_the_call(options)
         if is_the_call:
             await self._close_given_up()
@@ -97,7 +111,6 @@ class Inside:
 
     async def _ask(self, call: str, options: CallOptions, expected: type[R]) -> R:
         is_the_call = self._is_the_call(options)
-        self.asked = self.asked or is_the_call
         ask: Callable[[CallOptions], Awaitable[R]] = getattr(self._model, call)
         clock = self._clock
         if clock is not None:

@@ -19,6 +19,10 @@ import anyio
 from ..protocol.late_close import current_loop
 
 
+class Overdue(TimeoutError):
+    """A member exceeded its own time. The message is ours."""
+
+
 class OwnTime:
     """The clock of one call. `with clock:` around each entry; `pause` and `resume` around each call of the model.
 
@@ -62,7 +66,7 @@ class OwnTime:
             self._spent += self._now() - self._since
         swallowed = scope.__exit__(kind, error, trace)
         if scope.cancelled_caught or (kind is None and self._spent > self._limit):
-            raise TimeoutError(f"{self._id} took more than {self._limit} s of its own time")
+            raise Overdue(f"{self._id} took more than {self._limit} s of its own time")
         return swallowed
 
     def stop(self) -> None:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from inspect import isawaitable, iscoroutine
 from itertools import chain
 from time import perf_counter
-from typing import cast
+from typing import Any, cast
 
 import anyio
 
@@ -64,7 +65,7 @@ class Scope(CallContext):
 
     __slots__ = (
         *("answered_by", "attempts", "callbacks", "calls", "cancelled", "clocks", "done", "error", "finish_reason"),
-        *("denial", "findings", "host", "kind", "metadata", "opened", "parent", "parts", "started", "seen"),
+        *("denial", "findings", "host", "kind", "metadata", "opened", "parent", "parts", "started", "seen", "telling"),
         *("usage",),
     )
 
@@ -91,7 +92,7 @@ class Scope(CallContext):
         self.kind = kind
         self.metadata = options.metadata
         self.attempts = self.parts = 0
-        self.cancelled = self.done = False
+        self.cancelled = self.done = self.telling = False
         self.answered_by: str | None = None
         self.usage: Usage | None = None
         self.finish_reason: FinishReason | None = None
@@ -156,6 +157,8 @@ class Scope(CallContext):
 
     def deny(self, code: str, message: str = REFUSAL, *, by: str | None = None) -> Denial:
         """Refuse this call from here on; see `CallContext.deny`."""
+        if self.telling:
+            raise ConfigError("context.deny came too late: who is told an outcome cannot deny the call any more")
         denial = self.latch(Denial(code, message, by))
         self.note(Decision(self.request_id, by, "denied", code, "call"))
         return denial
@@ -234,22 +237,29 @@ class Scope(CallContext):
             await self._tell(outcome, self._listening())
 
     async def _tell(self, outcome: Outcome, listening: Iterator[Listener]) -> None:
+        self.telling = True
         for listener in listening:
             try:
-                told = listener.on_outcome(outcome) if listener.on_outcome is not None else None
-                if told is not None and isawaitable(told):
-                    with anyio.move_on_after(listener.deadline, shield=True) as patience:
-                        await told
-                    if patience.cancelled_caught:
-                        _log.warning("%s was not done with an outcome after %s s", listener.id, listener.deadline)
+                told = told_at_once(listener.id, "an outcome", listener.on_outcome, outcome)
+                if told is None or not isawaitable(told):
+                    continue
+                with anyio.move_on_after(listener.deadline, shield=True) as patience:
+                    await told
+                if patience.cancelled_caught:
+                    _log.warning("%s was not done with an outcome after %s s", listener.id, listener.deadline)
             except (Exception, Denial) as error:  # a denial comes too late here
                 _log.warning("%s failed on an outcome: %s", listener.id, type(error).__name__)
             except GeneratorExit:
                 self._tell_without_loop(outcome, listening)
                 raise
-            except BaseException:  # asyncio's `task.cancel()` goes through shields; the others are told all the same
+            except BaseException as error:
+                if isinstance(error, asyncio.CancelledError) and not _is_being_cancelled():
+                    _log.warning("%s failed on an outcome: it awaited what was cancelled", listener.id)
+                    continue
+                # asyncio's `task.cancel()` goes through shields; the others are told all the same.
                 await self._tell(outcome, listening)
                 raise
+        self.telling = False
 
     def end_without_loop(self, status: Status) -> None:
         """Settle where nothing can be awaited any more: sync listeners are told, async ones are not."""
@@ -259,19 +269,36 @@ class Scope(CallContext):
 
     def _tell_without_loop(self, outcome: Outcome, listening: Iterator[Listener]) -> None:
         for listener in listening:
-            try:
-                told = listener.on_outcome(outcome) if listener.on_outcome is not None else None
-                if iscoroutine(told):
-                    told.close()
-                    _log.warning("%s is async and was not told an outcome: nothing can be awaited now", listener.id)
-            except (Exception, Denial) as error:
-                _log.warning("%s failed on an outcome: %s", listener.id, type(error).__name__)
+            told = told_at_once(listener.id, "an outcome", listener.on_outcome, outcome)
+            if iscoroutine(told):
+                told.close()
+                _log.warning("%s is async and was not told an outcome: nothing can be awaited now", listener.id)
 
     def _listening(self) -> Iterator[Listener]:
         """Who is told, from the inside out; what hooks registered comes last."""
         callbacks, self.callbacks = self.callbacks, None
         listeners = reversed(self.host.listeners)
         return listeners if callbacks is None else chain(listeners, (Listener("at_end", fn) for fn in callbacks))
+
+
+def told_at_once(id: str, what: str, fn: Callable[[Any], object] | None, value: object) -> object:
+    """What a sync function of a listener returns. Nothing that it raises reaches the call: a sync function that raises
+    a cancellation is not being cancelled."""
+    if fn is None:
+        return None
+    try:
+        return fn(value)
+    except (KeyboardInterrupt, SystemExit):
+        raise
+    except BaseException as error:
+        _log.warning("%s failed on %s: %s", id, what, type(error).__name__)
+        return None
+
+
+def _is_being_cancelled() -> bool:
+    """Whether this task is, on asyncio; else what a listener awaited was cancelled."""
+    task = asyncio.current_task()
+    return task is not None and task.cancelling() > 0
 
 
 _UNKNOWN = Usage()

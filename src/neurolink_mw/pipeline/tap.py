@@ -93,6 +93,8 @@ class Tap:
         """Account for a call that reaches the model; None where a chain further in does."""
         scope = cast("Scope | None", context.scope)
         if scope is not None:
+            if scope.denial is not None:  # somebody took it for a failure, and tries again
+                raise scope.denial
             scope.attempts += 1
             scope.answered_by = None  # whoever answered an earlier try of this call
         if not self._leaf:

@@ -258,7 +258,9 @@ def _compose(chain: Chain, layers: Sequence[Layer], *, scoped: bool, timed: bool
     for index in reversed(range(len(chain.placed))):
         place = chain.placed[index]
         layer = names_of(layers[index])
-        rules = LayerRules(place.use.when, scoped, index if timed else None, _keeper(place, chain.surroundings))
+        watched = scoped and (place.member.may_answer or _uses(place.member, "CallOptions"))
+        keeper = _keeper(place, chain.surroundings)
+        rules = LayerRules(place.use.when, scoped, index if timed else None, keeper, watched)
         if scoped and _uses(place.member, "for_helper"):
             host = Host(inner, (), (), raises_denials=chain.denied == "raise", events=chain.surroundings.events)
             inner = with_helper_calls(inner, host)
