@@ -77,27 +77,26 @@ class Inside:
     # Not coroutine functions: a call that is begun in a task of its own counts from here, not from its first step.
 
     def do_generate(self, options: CallOptions) -> Awaitable[GenerateResult]:
-        return self._generate(self._begun(options))
+        options, is_the_call = self._begun(options)
+        return self._ask(self._model.do_generate, options, is_the_call, GenerateResult)
 
     def do_stream(self, options: CallOptions) -> Awaitable[StreamResult]:
-        return self._stream(self._begun(options))
+        options, is_the_call = self._begun(options)
+        return self._stream(options, is_the_call)
 
-    def _begun(self, options: CallOptions) -> CallOptions:
-        options = rejoined(options, self._context)
-        self.asked = self.asked or self._is_the_call(options)
-        return options
+    def _begun(self, options: CallOptions) -> tuple[CallOptions, bool]:
+        """The options to ask with, and whether it is the call itself that is asked."""
+        if options.context is not self._context:
+            options = rejoined(options, self._context)
+            if options.context.scope is not self._scope:
+                return options, False
+        self.asked = True
+        return options, True
 
-    async def _generate(self, options: CallOptions) -> GenerateResult:
-        answer = await self._ask("do_generate", options, GenerateResult)
-        if self._is_the_call(options):
-            self.answer = answer
-        return answer
-
-    async def _stream(self, options: CallOptions) -> StreamResult:
-        is_the_call = self._is_the_call(options)
+    async def _stream(self, options: CallOptions, is_the_call: bool) -> StreamResult:
         if is_the_call:
             await self._close_given_up()
-        result = await self._ask("do_stream", options, StreamResult)
+        result = await self._ask(self._model.do_stream, options, is_the_call, StreamResult)
         return self.opened(result).shown if is_the_call else result
 
     def opened(self, result: StreamResult) -> Upstream:
@@ -106,18 +105,16 @@ class Inside:
         self.upstreams = [*self.upstreams, upstream]
         return upstream
 
-    def _is_the_call(self, options: CallOptions) -> bool:
-        return options.context.scope is self._scope
-
-    async def _ask(self, call: str, options: CallOptions, expected: type[R]) -> R:
-        is_the_call = self._is_the_call(options)
-        ask: Callable[[CallOptions], Awaitable[R]] = getattr(self._model, call)
+    async def _ask(
+        self, ask: Callable[[CallOptions], Awaitable[R]], options: CallOptions, is_the_call: bool, expected: type[R]
+    ) -> R:
         clock = self._clock
         if clock is not None:
             clock.pause()
         try:
             answer = await ask(options)
             if answer.__class__ is not expected and not isinstance(answer, expected):
+                call = "do_generate" if expected is GenerateResult else "do_stream"
                 raise no_answer(answer, f"{call} of a member or model", expected)
         except BaseException as error:
             came_out = self.came_out(error)
@@ -131,6 +128,8 @@ class Inside:
                 clock.resume()
         if self._keeper.sees_denials:
             self.check_swallowed()
+        if is_the_call and isinstance(answer, GenerateResult):
+            self.answer = answer
         return answer
 
     # -- whose failure it is
