@@ -422,8 +422,10 @@ async def test_what_an_expansion_still_holds_comes_after_the_source() -> None:
     assert await read(PartStream.of(HELLO).expand(hold, rest=lambda: held)) == list(HELLO)
 
 
-async def test_a_delta_without_its_block_passes_unchanged() -> None:
-    assert await masked([TextDelta("0", "bomb")]) == [TextDelta("0", "bomb")]
+async def test_a_delta_of_no_open_block_is_rewritten_all_the_same() -> None:
+    before, after = TextDelta("0", "bomb"), TextDelta("1", "bomb")
+    made = await masked([before, TextStart("1"), TextEnd("1"), after, STOP])
+    assert [part.delta for part in made if isinstance(part, TextDelta)] == ["****", "****"]
 
 
 def test_an_unknown_kind_of_block_is_refused_with_the_known_ones() -> None:

@@ -53,7 +53,12 @@ class BlockRewriter:
         piece: Any = part  # the tables list only kinds that have an id
         if (kind := BLOCK_DELTAS.get(cls)) is not None:
             block = self._open.get((kind, piece.id))
-            return part if block is None else _rewritten(piece, block)
+            if block is None:
+                if kind not in self._kinds:
+                    return part
+                # A model that sends a piece of no open block breaks the grammar; its text is rewritten all the same.
+                block = self._open[kind, piece.id] = self._factory(kind, piece.id)
+            return _rewritten(piece, block)
         if (kind := BLOCK_STARTS.get(cls)) is not None:
             if kind in self._kinds:
                 self._open[kind, piece.id] = self._factory(kind, piece.id)
