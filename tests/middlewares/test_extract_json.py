@@ -203,9 +203,9 @@ async def test_the_rest_of_the_answer_stays_as_it_is() -> None:
     assert await generated(answer) == answer.replace(content=[Text('{"a": 1}', {"m": {"id": 1}})])
 
 
-async def test_reasoning_and_raw_parts_and_blocks_that_never_began_pass_as_they_are() -> None:
+async def test_reasoning_and_raw_parts_and_ends_of_no_block_pass_as_they_are() -> None:
     thought: list[StreamPart] = [ReasoningStart("r"), ReasoningDelta("r", "```json\nhm\n```"), ReasoningEnd("r")]
-    parts = whole(thought, Raw({"text": FENCED}), TextDelta("1", FENCED), TextEnd("2"))
+    parts = whole(thought, Raw({"text": FENCED}), TextEnd("2"))
     assert await streamed(parts) == parts
 
 

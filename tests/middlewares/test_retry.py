@@ -45,7 +45,7 @@ from neurolink_mw.protocol import (
 )
 from neurolink_mw.providers.openai_compatible import OpenAICompatibleModel
 from neurolink_mw.roles import RequestPolicy, Verdict, deny
-from neurolink_mw.testing import HOLD, ScriptedModel
+from neurolink_mw.testing import HOLD, ScriptedModel, check_middleware
 from neurolink_mw.testing.wire import SseReply, openai, openai_server
 
 pytestmark = pytest.mark.anyio
@@ -551,3 +551,7 @@ async def test_a_connection_that_breaks_after_four_deltas_is_not_tried_again() -
     assert [part.delta for part in got if isinstance(part, TextDelta)] == list("abcd")
     (failure,) = [part.error for part in got if isinstance(part, ErrorPart)]
     assert isinstance(failure, StreamInterruptedError)
+
+
+def test_it_keeps_the_contract_of_middlewares() -> None:
+    check_middleware(lambda: Retry(delay=0))

@@ -34,7 +34,7 @@ from neurolink_mw.pipeline.own_time import OwnTime
 from neurolink_mw.plugins import load_plugins
 from neurolink_mw.protocol import Closer, Kind, StreamPart, StreamStart, TextDelta, TextStart
 from neurolink_mw.providers.openai_compatible import OpenAICompatibleModel
-from neurolink_mw.testing import HOLD, Pause, ScriptedModel, wire
+from neurolink_mw.testing import HOLD, Pause, ScriptedModel, check_middleware, wire
 from neurolink_mw.testing.wire import SseReply, openai, openai_server
 
 pytestmark = pytest.mark.anyio
@@ -469,3 +469,7 @@ async def test_over_http_the_socket_of_an_attempt_that_took_too_long_is_closed_b
         assert (len(server.journal), ended.outcome) == (2, "client-closed")
     assert "".join(part.delta for part in got if isinstance(part, TextDelta)) == "at last"
     assert (watch.only.status, watch.only.attempts) == ("ok", 2)
+
+
+def test_it_keeps_the_contract_of_middlewares() -> None:
+    check_middleware(lambda: Timeout(call=60, attempt=60))

@@ -190,7 +190,8 @@ class ReasoningExtractor:
     def feed(self, part: StreamPart) -> Iterable[StreamPart]:
         if isinstance(part, TextDelta):
             block = self._blocks.get(part.id)
-            return (part,) if block is None else block.delta(part)
+            # A piece of no open block is part of no answer, and what it says may be reasoning: it is left out.
+            return () if block is None else block.delta(part)
         if isinstance(part, TextEnd):
             block = self._blocks.pop(part.id, None)
             return (part,) if block is None else block.end(part)
