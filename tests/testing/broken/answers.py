@@ -137,3 +137,76 @@ class FailsOnEveryAnswer(Passing):
     async def wrap_stream(self, model: LanguageModel, options: CallOptions) -> StreamResult:
         await (await model.do_stream(options)).stream.aclose()
         raise KeyError("score")
+
+
+class NumbersWhatItFinds(Passing):
+    """Across all calls that it is in, and in each whole text at once."""
+
+    found = 0
+
+    def whole(self, result: GenerateResult) -> GenerateResult:
+        return with_text(result, self.numbered)
+
+    def numbered(self, text: str) -> str:
+        while "bob" in text:
+            self.found += 1
+            text = text.replace("bob", f"<{self.found}>", 1)
+        return text
+
+    async def parts(self, stream: PartStream) -> AsyncIterator[StreamPart]:
+        held: dict[str, str] = {}
+        async for part in stream:
+            if isinstance(part, TextDelta):
+                held[part.id] = held.get(part.id, "") + part.delta
+                continue
+            for id in [id for id in held if isinstance(part, Finish) or getattr(part, "id", None) == id]:
+                yield TextDelta(id, self.numbered(held.pop(id)))
+            yield part
+        for id, text in held.items():
+            yield TextDelta(id, self.numbered(text))
+
+
+class ChangesTheFirstOnly(Passing):
+    """In streams, where it takes each block for one match at most."""
+
+    def whole(self, result: GenerateResult) -> GenerateResult:
+        return with_text(result, lambda text: text.replace("zebra", "horse"))
+
+    async def parts(self, stream: PartStream) -> AsyncIterator[StreamPart]:
+        held: dict[str, str] = {}
+        async for part in stream:
+            if isinstance(part, TextDelta):
+                held[part.id] = held.get(part.id, "") + part.delta
+                continue
+            if isinstance(part, TextEnd) and part.id in held:
+                yield TextDelta(part.id, held.pop(part.id).replace("zebra", "horse", 1))
+            yield part
+
+
+class LetsDeltasOfNoBlockPass(Passing):
+    def whole(self, result: GenerateResult) -> GenerateResult:
+        return with_text(result, str.upper)
+
+    async def parts(self, stream: PartStream) -> AsyncIterator[StreamPart]:
+        opened: set[str] = set()
+        async for part in stream:
+            if isinstance(part, TextStart):
+                opened.add(part.id)
+            elif isinstance(part, TextEnd):
+                opened.discard(part.id)
+            elif isinstance(part, TextDelta) and part.id in opened:
+                part = part.replace(delta=part.delta.upper())
+            yield part
+
+
+class LetsLateDeltasPass(LetsDeltasOfNoBlockPass):
+    """Only those of a block that has ended."""
+
+    async def parts(self, stream: PartStream) -> AsyncIterator[StreamPart]:
+        ended: set[str] = set()
+        async for part in stream:
+            if isinstance(part, TextEnd):
+                ended.add(part.id)
+            elif isinstance(part, TextDelta) and part.id not in ended:
+                part = part.replace(delta=part.delta.upper())
+            yield part

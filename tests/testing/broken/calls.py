@@ -32,6 +32,14 @@ class LeavesTheModelOpen(Passing):
         return StreamResult(PartStream(self.parts(result.stream)))
 
 
+class OpensAStreamForNothing(Passing):
+    """It changes its mind, and asks for a whole answer."""
+
+    async def wrap_generate(self, model: LanguageModel, options: CallOptions) -> GenerateResult:
+        await model.do_stream(options)
+        return await model.do_generate(options)
+
+
 class RaisesWhenItIsLeft(Passing):
     async def parts(self, stream: PartStream) -> AsyncIterator[StreamPart]:
         try:

@@ -59,9 +59,22 @@ class NeverRefuses(Passing):
     monotone = True
 
 
-class AsksInItsOwnName(Middleware):
+class CountsAnAttemptToo(Middleware):
     async def wrap_generate(self, model: LanguageModel, options: CallOptions) -> GenerateResult:
-        return await model.do_generate(CallOptions(options.prompt))
+        if options.context.scope is not None:
+            options.context.scope.attempts += 1
+        return await model.do_generate(options)
+
+
+class AnswersInPlaceOfARefusal(Middleware):
+    """It asks as a helper, whose refusal is not the call's, and takes what comes for the answer."""
+
+    async def wrap_generate(self, model: LanguageModel, options: CallOptions) -> GenerateResult:
+        result = await model.do_generate(options.for_helper(options.prompt))
+        return await model.do_generate(options) if result.finish_reason.unified == "stop" else result
+
+    async def wrap_stream(self, model: LanguageModel, options: CallOptions) -> StreamResult:
+        return await model.do_stream(options)
 
 
 class EndsTheCallItself(Middleware):

@@ -6,9 +6,11 @@ from collections.abc import Callable, Sequence
 from random import Random
 
 from ...protocol import (
+    Content,
     ErrorPart,
     Finish,
     GenerateResult,
+    Kind,
     Reasoning,
     StreamPart,
     Text,
@@ -18,14 +20,21 @@ from ...protocol import (
     to_json,
 )
 from .chunking import ways_to_cut, whole
-from .material import ANSWERS, MIXED, ODD_IDS, interleaved, saying_in, streaming
+from .material import ANSWERS, MIXED, ODD_IDS, interleaved, saying, saying_in, streaming
+from .plain import KINDS
 from .subject import Seen, Subject, require_no_failure_of_its_own
-from .wording import show, show_answer, show_pieces, show_reason
+from .wording import require, show, show_answer, show_pieces, show_reason
 
 _ADVICE = (
     "The two must say the same. Hold back what may still become part of a match, one buffer per block id, and let it "
     "go at the latest when the block ends."
 )
+
+_NO_COUNT = (
+    "What becomes of a text is a function of that text: no number, time or chance of its own goes into it, and no "
+    "memory of what came before"
+)
+_TIMES = 3
 
 
 async def check_generate_and_stream_agree(subject: Subject) -> None:
@@ -37,6 +46,44 @@ async def check_generate_and_stream_agree(subject: Subject) -> None:
         for pieces in ways_to_cut(answer.text) if _is_one_text(answer) else ():
             streamed = await subject.ask("stream", saying_in(*pieces, finish=finish))
             _require_agreement(subject, generated, streamed, f"the model streams {show_pieces(pieces)}")
+
+
+async def check_what_is_found_twice_is_changed_twice(subject: Subject) -> None:
+    """The author's answers again and again in one text, which sets a middleware to work in one block several times."""
+    for answer in subject.answers:
+        if not answer.text:
+            continue
+        text = "\n".join([answer.text] * _TIMES)
+        generated = await subject.ask("generate", saying(text))
+        for cut in _CUTS:
+            pieces = cut(text)
+            streamed = await subject.ask("stream", saying_in(*pieces))
+            _require_agreement(
+                subject, generated, streamed, f"the model streams {show_pieces(pieces)}", f"{_ADVICE} {_NO_COUNT}"
+            )
+
+
+async def check_the_same_answer_comes_out_the_same_again(subject: Subject) -> None:
+    """One member, asked again and again. What it refuses or fails at later is its own business, as of a limit."""
+    for answer in (*ANSWERS, *MIXED, *subject.answers):
+        async with subject.fresh(answer) as trial:
+            before: dict[Kind, Seen] = {}
+            for kind in (*KINDS, *KINDS):
+                seen = await trial.ask(kind, subject.options)
+                if seen.answered is None or _asked_another(subject, seen):
+                    continue
+                first = before.setdefault(kind, seen)
+                difference = difference_between(first, seen, in_order=True)
+                require(
+                    difference is None,
+                    f"do_{kind} of one request, and the model says {show_answer(answer)} again and again: "
+                    f"{difference}. First: {first}; later: {seen}. {_NO_COUNT}",
+                )
+
+
+def _asked_another(subject: Subject, seen: Seen) -> bool:
+    """Whether another model may have answered, which the member looked up at build."""
+    return subject.surroundings is not None and not seen.calls
 
 
 async def check_answers_of_many_kinds_agree(subject: Subject) -> None:
@@ -136,15 +183,19 @@ def said_in(answer: GenerateResult) -> list[tuple[str, str]]:
     said: list[tuple[str, str]] = []
     for item in answer.content:
         if not isinstance(item, Text | Reasoning):
-            named = (
-                (item.tool_call_id, item.tool_name, item.input) if isinstance(item, ToolCall) else (str(to_json(item)),)
-            )
-            said.append((item.type, "\n".join(named)))
+            said.append((item.type, _named(item)))
         elif said and said[-1][0] == item.type:
             said[-1] = (item.type, said[-1][1] + item.text)
         elif item.text:
             said.append((item.type, item.text))
     return said
+
+
+def _named(item: Content) -> str:
+    if not isinstance(item, ToolCall):
+        return str(to_json(item))
+    by = "by the provider" if item.provider_executed else "by the caller"
+    return "\n".join((item.tool_call_id, item.tool_name, item.input, by))
 
 
 def _is_one_text(answer: GenerateResult) -> bool:

@@ -5,13 +5,12 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterator
 
-from ...events import Decision
 from ...protocol import CallOptions
 from ..scripted import ScriptedCall
 from .agreement import said_in
 from .material import ANSWERS, MIXED, PLAIN, saying
 from .plain import KINDS
-from .subject import Seen, Subject
+from .subject import Subject
 from .wording import require, show, show_answer
 
 # Which option counts as which effect; all others are "params". A tool choice may pass as either.
@@ -47,7 +46,7 @@ async def check_changes_of_the_answer_are_declared(subject: Subject) -> None:
         for kind in KINDS:
             seen = await subject.ask(kind, answer)
             came = seen.answered
-            if came is None or not seen.calls or came.finish_reason.unified == "error" or _refused_a_part(seen):
+            if came is None or not seen.calls or came.finish_reason.unified == "error" or seen.refused_a_part:
                 continue
             same = said_in(came) == said_in(answer) and came.finish_reason == answer.finish_reason
             require(
@@ -55,11 +54,6 @@ async def check_changes_of_the_answer_are_declared(subject: Subject) -> None:
                 f"do_{kind}, and the model says {show_answer(answer)}: what comes out is {show_answer(came)}. Declare "
                 f'it, writes = frozenset({{"output", ...}}), so that the build can tell who must see the change',
             )
-
-
-def _refused_a_part(seen: Seen) -> bool:
-    """A policy that refuses a tool call takes it out of the answer, which is otherwise let pass."""
-    return any(isinstance(finding, Decision) and finding.action == "denied" for finding in seen.findings)
 
 
 async def check_answers_of_its_own_are_declared(subject: Subject) -> None:

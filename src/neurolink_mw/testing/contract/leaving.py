@@ -10,6 +10,7 @@ from ..scripted import ScriptedPart, ScriptedReply
 from .agreement import said_in
 from .left_behind import noting_what_is_left_behind
 from .material import COST, PLAIN, saying_in
+from .plain import KINDS
 from .shape import faults_in
 from .subject import Subject
 from .wording import require, show_answer, show_error, show_parts
@@ -48,6 +49,17 @@ def _require_all_closed(closings: tuple[int, ...], fed: str) -> None:
         all(times == 1 for times in closings),
         f"{fed}: the model opened {len(closings)} streams, which were closed {list(closings)} times. {_BY_KIT}",
     )
+
+
+async def check_what_is_opened_and_not_returned_is_closed(subject: Subject) -> None:
+    """A call that ends well leaves no stream open either, such as one that a member began for itself."""
+    for kind in KINDS:
+        seen = await subject.ask(kind, PLAIN)
+        require(
+            all(times == 1 for times in seen.closings),
+            f"do_{kind} came to its end: the model had opened {len(seen.closings)} streams for it, which were closed "
+            f"{list(seen.closings)} times. Close a stream that you do not return, `async with result.stream`",
+        )
 
 
 async def check_what_is_done_at_the_end_is_done_at_the_finish(subject: Subject) -> None:

@@ -6,6 +6,8 @@ from collections.abc import Callable, Sequence
 
 from ...protocol import (
     CallOptions,
+    CallWarning,
+    File,
     Finish,
     FinishReason,
     FunctionTool,
@@ -16,6 +18,8 @@ from ...protocol import (
     ReasoningDelta,
     ReasoningEnd,
     ReasoningStart,
+    RequestInfo,
+    ResponseInfo,
     Source,
     StreamPart,
     StreamStart,
@@ -24,10 +28,13 @@ from ...protocol import (
     TextEnd,
     TextPart,
     TextStart,
+    ToolApprovalRequest,
     ToolCall,
     ToolInputDelta,
     ToolInputEnd,
     ToolInputStart,
+    ToolResult,
+    UnknownPart,
     Usage,
     UserMessage,
     parts_of,
@@ -75,6 +82,27 @@ ANSWERS = (
     saying("cut short", "length"),
     saying("", "content-filter"),
 )
+# One of each kind that an answer may hold, and all that comes beside it.
+EVERYTHING = GenerateResult(
+    (
+        Text("I looked: "),
+        ToolCall("call-1", "look_up", '{"word": "part"}'),
+        ToolCall("call-2", "web_search", '{"query": "part"}', provider_executed=True, dynamic=True),
+        ToolResult("call-2", "web_search", {"hits": [1, 2]}, is_error=False, dynamic=True),
+        ToolApprovalRequest("approval-1", "call-1"),
+        File("image/png", b"\x89PNG"),
+        Source("url", "s", url="https://example.org"),
+        UnknownPart("citation-map", {"of": [1, 2]}),
+        Text("see there."),
+    ),
+    FinishReason("tool-calls"),
+    COST,
+    (CallWarning("unsupported", "seed"),),
+    request=RequestInfo({"model": "scripted-1"}, {"requestExtra": 1}),
+    response=ResponseInfo(
+        "response-1", model_id="scripted-1", headers={"x-served-by": "a"}, body={"raw": 1}, extra={"responseExtra": 1}
+    ),
+)
 MIXED = (
     GenerateResult(
         (Reasoning("Let me think."), Text("I will look."), ToolCall("call-1", "look_up", '{"word": "model"}')),
@@ -82,6 +110,7 @@ MIXED = (
         COST,
     ),
     GenerateResult((Text("First."), Source("url", "s", url="https://example.org"), Text("Second")), STOP.finish_reason),
+    EVERYTHING,
 )
 
 

@@ -9,9 +9,19 @@ from dataclasses import dataclass
 import anyio
 
 from ...errors import ConfigError, NeurolinkError, ProtocolError
-from ...events import Finding, MemberFailed
+from ...events import Decision, Finding, MemberFailed
 from ...pipeline import BuildContext, Member, Middleware, Outcome, Surroundings, explain, wrap_model
-from ...protocol import CallOptions, GenerateResult, Kind, LanguageModel, StreamPart, collect
+from ...protocol import (
+    CallOptions,
+    GenerateResult,
+    Kind,
+    LanguageModel,
+    RequestInfo,
+    ResponseInfo,
+    StreamPart,
+    StreamResult,
+    collect,
+)
 from ..scripted import ScriptedCall, ScriptedReply
 from .upstream import Upstream
 from .wording import require, show_answer, show_error, show_parts
@@ -33,7 +43,8 @@ class _Watch(Middleware):
 @dataclass(frozen=True)
 class Seen:
     """One call, as its caller saw it. `parts` of a stream, `answer` whole or added up, `raised` in either way;
-    `calls`: what the model was asked for it; `closings`: how often each stream of the model was closed."""
+    `calls`: what the model was asked for it; `closings`: how often each stream of the model was closed; `request` and
+    `response`: what came beside the answer."""
 
     kind: Kind
     answer: GenerateResult | None
@@ -42,6 +53,8 @@ class Seen:
     outcomes: tuple[Outcome, ...]
     calls: tuple[ScriptedCall, ...]
     closings: tuple[int, ...]
+    request: RequestInfo | None = None
+    response: ResponseInfo | None = None
 
     @property
     def status(self) -> str:
@@ -54,6 +67,11 @@ class Seen:
     @property
     def findings(self) -> tuple[Finding, ...]:
         return self.outcomes[-1].findings if self.outcomes else ()
+
+    @property
+    def refused_a_part(self) -> bool:
+        """A policy that refuses a tool call takes it out of the answer, which is otherwise let pass."""
+        return any(isinstance(finding, Decision) and finding.action == "denied" for finding in self.findings)
 
     @property
     def answered(self) -> GenerateResult | None:
@@ -70,12 +88,18 @@ class Seen:
 
 
 class Trial:
-    """One member in one chain, around one scripted model."""
+    """One member in one chain, around one scripted model, with `inner` members between the two."""
 
-    def __init__(self, member: Member, upstream: Upstream, surroundings: Surroundings | None) -> None:
+    def __init__(
+        self, member: Member, upstream: Upstream, surroundings: Surroundings | None, inner: Sequence[Member] = ()
+    ) -> None:
         self.upstream = upstream
         self._watch = _Watch()
-        self.model: LanguageModel = wrap_model(upstream, [self._watch, member], surroundings=surroundings)
+        members = [self._watch, member, *inner]
+        # What stands further in is ours: no order of the two is wrong.
+        self.model: LanguageModel = wrap_model(
+            upstream, members, surroundings=surroundings, lint="off" if inner else "error"
+        )
 
     @property
     def outcomes(self) -> list[Outcome]:
@@ -89,28 +113,19 @@ class Trial:
             answer = await self.model.do_generate(options)
         except Exception as error:
             raised = error
-        return self._seen("generate", answer, (), raised, before)
+        return self._seen("generate", answer, (), raised, before, answer)
 
     async def stream(self, options: CallOptions, *, leave_after: int | None = None) -> Seen:
         """One stream, read to its end, or left after so many parts: 0 leaves it unread."""
         before = self._counts()
         parts: list[StreamPart] = []
-        raised = None
+        result, raised = None, None
         try:
-            await self._read(parts, options, leave_after)
+            result = await self.model.do_stream(options)
+            await _read(result, parts, leave_after)
         except Exception as error:
             raised = error
-        return self._seen("stream", collect(parts), tuple(parts), raised, before)
-
-    async def _read(self, parts: list[StreamPart], options: CallOptions, leave_after: int | None) -> None:
-        async with (await self.model.do_stream(options)).stream as stream:
-            if leave_after is None:
-                async for part in stream:
-                    parts.append(part)
-            else:
-                with suppress(StopAsyncIteration):
-                    while len(parts) < leave_after:
-                        parts.append(await stream.__anext__())
+        return self._seen("stream", collect(parts), tuple(parts), raised, before, result)
 
     async def ask(self, kind: Kind, options: CallOptions) -> Seen:
         return await (self.generate(options) if kind == "generate" else self.stream(options))
@@ -125,6 +140,7 @@ class Trial:
         parts: tuple[StreamPart, ...],
         raised: Exception | None,
         before: tuple[int, int, int],
+        result: GenerateResult | StreamResult | None,
     ) -> Seen:
         outcomes, calls, opened = before
         return Seen(
@@ -135,7 +151,20 @@ class Trial:
             tuple(self.outcomes[outcomes:]),
             tuple(self.upstream.calls[calls:]),
             self.upstream.closings()[opened:],
+            None if result is None else result.request,
+            None if result is None else result.response,
         )
+
+
+async def _read(result: StreamResult, parts: list[StreamPart], leave_after: int | None) -> None:
+    async with result.stream as stream:
+        if leave_after is None:
+            async for part in stream:
+                parts.append(part)
+        else:
+            with suppress(StopAsyncIteration):
+                while len(parts) < leave_after:
+                    parts.append(await stream.__anext__())
 
 
 @dataclass(frozen=True)
@@ -155,11 +184,11 @@ class Subject:
         return Trial(member, Upstream(replies, model_id), self.surroundings)
 
     @asynccontextmanager
-    async def fresh(self, *replies: ScriptedReply) -> AsyncIterator[Trial]:
+    async def fresh(self, *replies: ScriptedReply, inner: Sequence[Member] = ()) -> AsyncIterator[Trial]:
         """A fresh member around a model that plays these replies."""
         member = self.factory()
         async with opened(member):
-            trial = self.trial(member, replies)
+            trial = Trial(member, Upstream(replies), self.surroundings, inner)
             try:
                 yield trial
             finally:

@@ -11,7 +11,22 @@ from ...errors import ConfigError
 from ...pipeline import Member, Surroundings
 from ...protocol import CallOptions, GenerateResult
 from ...protocol.late_close import current_loop
-from . import accounts, agreement, cancelling, cost, declared, failing, in_turns, leaving, plain, shape, sharing
+from . import (
+    accounts,
+    agreement,
+    cancelling,
+    carried,
+    cost,
+    declared,
+    failing,
+    in_turns,
+    leaving,
+    orphans,
+    plain,
+    refusing,
+    shape,
+    sharing,
+)
 from .in_turns import NO_SCOPE_AROUND_A_YIELD
 from .material import asking, saying
 from .subject import Subject
@@ -23,17 +38,23 @@ CHECKS: tuple[Check, ...] = (
     plain.check_a_chain_without_listeners_works,
     shape.check_the_stream_grammar_is_kept,
     agreement.check_generate_and_stream_agree,
+    agreement.check_what_is_found_twice_is_changed_twice,
+    agreement.check_the_same_answer_comes_out_the_same_again,
     agreement.check_answers_of_many_kinds_agree,
     agreement.check_tool_inputs_say_what_their_calls_say,
     agreement.check_interleaved_blocks_are_kept_apart,
     agreement.check_odd_ids_are_ids_like_any_other,
+    carried.check_parts_of_every_kind_are_passed_on,
+    carried.check_what_stands_beside_the_answer_is_kept,
     shape.check_metadata_is_kept,
     shape.check_raw_parts_are_untouched,
     cost.check_a_thousand_tiny_deltas_cost_a_thousand_times_one,
+    orphans.check_deltas_of_no_block_are_changed_like_others,
     failing.check_a_stream_without_an_end_loses_nothing,
     failing.check_an_error_part_is_passed_on,
     failing.check_a_failure_of_the_model_comes_out,
     leaving.check_a_caller_may_leave_at_every_part,
+    leaving.check_what_is_opened_and_not_returned_is_closed,
     leaving.check_what_is_done_at_the_end_is_done_at_the_finish,
     leaving.check_an_attempt_that_is_given_up_is_closed,
     leaving.check_what_has_left_is_not_said_again,
@@ -43,6 +64,7 @@ CHECKS: tuple[Check, ...] = (
     in_turns.check_one_task_may_read_streams_in_turns,
     in_turns.check_context_variables_stay_as_they_were,
     sharing.check_the_options_are_left_as_they_were,
+    refusing.check_a_refusal_further_in_comes_out,
     declared.check_changes_of_the_request_are_declared,
     declared.check_changes_of_the_answer_are_declared,
     declared.check_answers_of_its_own_are_declared,
@@ -63,9 +85,9 @@ def check_middleware(
 
     factory: makes a fresh member at each call; a class that needs no configuration, or a function. options: the
     request it is asked, where the usual one would not set it to work. answers: what the model says, next to the usual
-    answers; give texts that it changes or refuses, and such that end in half of what it looks for. surroundings: where
-    it looks up models and stores when it is bound. patience: seconds that one check may take. A retry is to be made
-    without delays: the suite waits for it.
+    answers, each of them several times; give texts that it changes or refuses, and such that end in half of what it
+    looks for. surroundings: where it looks up models and stores when it is bound. patience: seconds that one check may
+    take. A retry is to be made without delays: the suite waits for it.
 
     Runs on asyncio, and on trio where that is installed, each around scripted models. AssertionError says for each
     promise that is broken what was fed, what came out and what to do. A refusal by policy is an answer like any
