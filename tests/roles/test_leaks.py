@@ -8,34 +8,63 @@ import logging
 from collections.abc import Iterator
 from typing import Any
 
+import anyio
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.pipeline.builders import ASKED, STOP, read
 
 from neurolink_mw.events import Event
 from neurolink_mw.middlewares.simulate_streaming import SimulateStreaming
 from neurolink_mw.pipeline import Member, Surroundings, Use, wrap_model
 from neurolink_mw.protocol import (
     CallOptions,
+    ErrorPart,
     GenerateResult,
     Raw,
     Reasoning,
+    ReasoningDelta,
+    ReasoningEnd,
+    ReasoningStart,
     ResponseInfo,
     StreamPart,
     StreamStart,
     Text,
+    TextDelta,
+    TextEnd,
+    TextStart,
     ToolCall,
+    ToolInputDelta,
+    ToolInputEnd,
+    ToolInputStart,
     Value,
     to_json,
 )
-from neurolink_mw.roles import RegexTransform, ResponsePolicy, TextTransform, Verdict, View, deny, replace
+from neurolink_mw.roles import (
+    Pass,
+    RegexTransform,
+    ResponsePolicy,
+    Streaming,
+    TextTransform,
+    Verdict,
+    View,
+    Window,
+    allow,
+    deny,
+    replace,
+)
 from neurolink_mw.testing import ScriptedModel
 
-from .roles_kit import ASKED, STOP, WORD, Policy, Watch, deltas, no_bombs
+from .answers import examples
+from .builders import Policy, Watch, text
+
+WORD = "bomb"
 
 ANSWER = GenerateResult(
     (Text(f"a {WORD} here"), Reasoning(f"think of a {WORD}")),
     response=ResponseInfo(id="r-1", body={"choices": [{"text": f"a {WORD} here"}]}),
 )
-PARTS: list[StreamPart] = [StreamStart(), Raw({"text": f"a {WORD}"}), *deltas("a bo", "mb", " here"), STOP]
+PARTS: list[StreamPart] = [StreamStart(), Raw({"text": f"a {WORD}"}), *text("a bo", "mb", " here"), STOP]
 
 
 def stars(view: View) -> Verdict:
@@ -141,7 +170,7 @@ async def test_a_forbidden_text_reaches_nobody(hiding: type[Member], kind: str, 
 async def test_a_denied_tool_call_takes_its_input_and_its_raw_chunks_with_it() -> None:
     call = ToolCall("c", "search", f'{{"q": "{WORD}"}}')
     parts: list[StreamPart] = [StreamStart(), Raw({"q": WORD}), call, STOP]
-    wrapped = wrap_model(ScriptedModel([parts]), [Policy(no_bombs)])
+    wrapped = wrap_model(ScriptedModel([parts]), [Policy()])
     async with (await wrapped.do_stream(CallOptions.from_text("hi"))).stream as stream:
         assert WORD not in everything([part async for part in stream])
 
@@ -156,9 +185,62 @@ async def test_a_replaced_text_takes_the_metadata_with_it_that_was_made_for_it()
 @pytest.mark.anyio
 async def test_what_is_allowed_keeps_its_raw_chunks_and_the_providers_response() -> None:
     raw = Raw({"text": "all is well"})
-    parts: list[StreamPart] = [StreamStart(), raw, *deltas("all is well"), STOP]
-    wrapped = wrap_model(ScriptedModel([parts, ANSWER.replace(content=(Text("fine"),))]), [Policy(no_bombs)])
+    parts: list[StreamPart] = [StreamStart(), raw, *text("all is well"), STOP]
+    wrapped = wrap_model(ScriptedModel([parts, ANSWER.replace(content=(Text("fine"),))]), [Policy()])
     async with (await wrapped.do_stream(ASKED)).stream as stream:
         assert [part async for part in stream] == parts
     whole = await wrapped.do_generate(ASKED)
     assert whole.response == ANSWER.response
+
+
+# -- what no honest model sends: any parts in any order
+
+IDS, SAID = st.sampled_from("12"), st.sampled_from(["", "a", "b", "ab"])
+ANY_PART: st.SearchStrategy[StreamPart] = st.one_of(
+    *(st.builds(start, IDS) for start in (TextStart, ReasoningStart, TextEnd, ReasoningEnd, ToolInputEnd)),
+    *(st.builds(delta, IDS, SAID) for delta in (TextDelta, ReasoningDelta, ToolInputDelta)),
+    st.builds(ToolInputStart, IDS, st.just("run")),
+    st.builds(ToolCall, IDS, st.just("run"), SAID),
+    st.builds(Raw, SAID),
+    st.just(ErrorPart("cut")),
+)
+
+
+@pytest.mark.parametrize("replaces", [False, True], ids=["denies", "replaces"])
+@pytest.mark.parametrize("finish", [[STOP], []], ids=["finish", "cut"])
+def test_in_whatever_order_parts_come_none_leaves_that_no_verdict_has_seen(
+    replaces: bool, finish: list[StreamPart]
+) -> None:
+    def no_b(view: View) -> Verdict:
+        if "b" not in view.text:
+            return allow()
+        return replace("*") if replaces else deny("odd", "No.")
+
+    @examples(500)
+    @given(st.lists(ANY_PART, max_size=8))
+    def holds(parts: list[StreamPart]) -> None:
+        async def stream() -> None:
+            seen = await read(wrap_model(ScriptedModel([[StreamStart(), *parts, *finish]]), [Policy(no_b)]))
+            told = [part.delta for part in seen if isinstance(part, TextDelta | ReasoningDelta | ToolInputDelta)]
+            told += [part.input for part in seen if isinstance(part, ToolCall)]
+            assert not any("b" in one for one in told), seen
+            if any("b" in str(getattr(part, "delta", getattr(part, "input", ""))) for part in parts):
+                assert not any(isinstance(part, Raw) for part in seen)
+
+        anyio.run(stream)
+
+    holds()
+
+
+@examples(500)
+@given(st.lists(ANY_PART, max_size=8), st.sampled_from([Window(1), Pass()]))
+def test_nor_does_the_input_of_a_call(parts: list[StreamPart], mode: Streaming) -> None:
+    def no_b(view: View) -> Verdict:
+        return deny("odd") if view.kind == "tool_call" and "b" in view.text else allow()
+
+    async def stream() -> None:
+        seen = await read(wrap_model(ScriptedModel([[StreamStart(), *parts, STOP]]), [Policy(no_b, mode)]))
+        assert not any(isinstance(part, ToolCall) and "b" in part.input for part in seen)
+        assert not any(isinstance(part, ToolInputDelta) and "b" in part.delta for part in seen)
+
+    anyio.run(stream)

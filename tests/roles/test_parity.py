@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from neurolink_mw.errors import ServerError
 from neurolink_mw.events import Decision
 from neurolink_mw.middlewares.simulate_streaming import SimulateStreaming
-from neurolink_mw.pipeline import Member, Middleware, Outcome, Stage, wrap_model
+from neurolink_mw.pipeline import Member, Middleware, Outcome, Stage, Use, wrap_model
 from neurolink_mw.protocol import CallOptions, GenerateResult, LanguageModel, StreamPart, StreamResult, collect, primed
 from neurolink_mw.roles import (
     Hold,
@@ -65,6 +65,11 @@ def reads_json(view: View) -> Verdict:
     if view.tool_call is not None:
         return deny("query", "No.") if "b" in json.loads(view.text)["q"] else allow()
     return allow()
+
+
+def holds_three_letters(view: View) -> Verdict:
+    """What stays true of every longer text."""
+    return deny("letters", "No.") if view.kind != "tool_call" and "bom" in view.text else allow()
 
 
 CHECKS = [holds_a_word, is_odd, rewrites, denies_reasoning_flags_text, reads_json]
@@ -180,7 +185,7 @@ def said(result: GenerateResult) -> GenerateResult:
 
 @pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
 def test_the_verdict_is_the_same_on_every_road(check: Any) -> None:
-    @examples(50)
+    @examples(200)
     @given(answers(), st.data())
     def holds(parts: list[StreamPart], data: st.DataObject) -> None:
         other_cut = data.draw(st.composite(cut_again)(parts))
@@ -198,6 +203,78 @@ def test_the_verdict_is_the_same_on_every_road(check: Any) -> None:
         anyio.run(compare)
 
     holds()
+
+
+@examples(200)
+@given(answers(), st.data())
+def test_denying_at_the_first_look_changes_when_and_not_what(parts: list[StreamPart], data: st.DataObject) -> None:
+    other_cut = data.draw(st.composite(cut_again)(parts))
+
+    async def compare() -> None:
+        expected: Any = None
+        for mode in MODES:
+            for name, kind, inner, model in roads(parts, other_cut):
+                policy = Policy(holds_three_letters, mode)
+                policy.monotone = True
+                (status, decided, reason), _ = await gone(kind, policy, inner, model)
+                expected = expected or (status, decided, reason)
+                assert (status, decided, reason) == expected, (name, mode)
+
+    anyio.run(compare)
+
+
+class Keeps(Answers):
+    """A cache: what it was given once it gives again, also to the other kind of call."""
+
+    def __init__(self) -> None:
+        Middleware.__init__(self)
+        self.kept: GenerateResult | None = None
+
+    def keep(self, answer: GenerateResult) -> None:
+        self.kept = answer
+
+    async def wrap_generate(self, model: LanguageModel, options: CallOptions) -> GenerateResult:
+        if self.kept is None:
+            self.keep(await model.do_generate(options))
+        assert self.kept is not None
+        return self.kept
+
+    async def wrap_stream(self, model: LanguageModel, options: CallOptions) -> StreamResult:
+        if self.kept is not None:
+            return StreamResult.of(self.kept)
+        return (await model.do_stream(options)).collected(self.keep)
+
+
+KINDS = ["generate", "stream"]
+
+
+@pytest.mark.parametrize("check", [holds_a_word, rewrites, reads_json], ids=lambda check: check.__name__)
+def test_a_cache_on_either_side_changes_nothing(check: Any) -> None:
+    """Inside it keeps what the model said, which is judged at each hit; outside, what the policy made of it."""
+
+    @examples(50)
+    @given(answers(), st.sampled_from(KINDS), st.sampled_from(KINDS), st.booleans())
+    def holds(parts: list[StreamPart], first: str, second: str, inside: bool) -> None:
+        async def compare() -> None:
+            policy, cache = Policy(check, Hold()), Keeps()
+            members = [policy, cache] if inside else [cache, policy]
+            model = wrap_model(ScriptedModel([parts], repeat=True), _in_this_order(members), lint="off")
+            got = []
+            for kind in (first, second):
+                if kind == "generate":
+                    got.append(said(await model.do_generate(ASKED)))
+                else:
+                    async with (await model.do_stream(ASKED)).stream as stream:
+                        got.append(said(collect([part async for part in stream])))
+            assert got[0] == got[1]
+
+        anyio.run(compare)
+
+    holds()
+
+
+def _in_this_order(members: Sequence[Member]) -> list[Use]:
+    return [Use(member, priority=100) for member in members]
 
 
 class Stars(TextTransform):

@@ -1,188 +1,333 @@
-"""Tool calls are judged one by one, and a denied call denies nothing else."""
+"""Tool calls: judged one by one, before they leave; a denied one is taken out, or marked within a turn."""
 
 from __future__ import annotations
 
-import json
+from typing import Any
 
 import pytest
+from tests.pipeline.builders import ASKED, COST
 
-from neurolink_mw.pipeline import wrap_model
+from neurolink_mw.errors import ServerError
+from neurolink_mw.pipeline import Middleware, wrap_model
 from neurolink_mw.protocol import (
-    CallContext,
     CallOptions,
     ErrorPart,
     Finish,
     FinishReason,
     GenerateResult,
+    Kind,
+    LanguageModel,
+    Raw,
     StreamPart,
-    StreamStart,
-    TextDelta,
+    StreamResult,
+    Text,
     ToolCall,
     ToolInputDelta,
     ToolInputEnd,
     ToolInputStart,
     collect,
 )
-from neurolink_mw.roles import Hold, Pass, Streaming, Verdict, View, Window, allow, deny, replace
-from neurolink_mw.testing import HOLD, ScriptedModel
+from neurolink_mw.roles import Hold, Pass, Streaming, Verdict, View, Window, allow, deny, flag, replace
+from neurolink_mw.testing import ScriptedModel, check_stream
 
-from .answers import COST
-from .roles_kit import ASKED, WORD, Policy, Watch, around, deltas, generated, streamed
+from .builders import (
+    IN_A_TURN,
+    Policy,
+    Pulled,
+    call,
+    calls_no_bomb,
+    codes,
+    decisions,
+    everything,
+    fail,
+    failures,
+    gone,
+    leaky,
+    streamed,
+    text,
+    whole,
+)
 
 pytestmark = pytest.mark.anyio
-MODES: list[Streaming] = [Hold(), Window(4), Pass()]
+
+both = pytest.mark.parametrize("kind", ["generate", "stream"])
+modes = pytest.mark.parametrize("mode", [Hold(), Window(4), Pass()], ids=["hold", "window", "pass"])
+
 CALLS = Finish(FinishReason("tool-calls"), COST)
-IN_A_TURN = CallOptions.from_text("Hello").replace(context=CallContext().child(step=1))
+OF_A_TURN = {"neurolink_mw": {"turn": True}}
 
 
-def call(id: str, q: str, *, by_provider: bool | None = None, marked: bool = False) -> list[StreamPart]:
-    input = json.dumps({"q": q})
-    metadata = {"neurolink_mw": {"executed": True}} if marked else None
-    return [
-        ToolInputStart(id, "search", by_provider),
-        ToolInputDelta(id, input[:4]),
-        ToolInputDelta(id, input[4:]),
-        ToolInputEnd(id),
-        ToolCall(id, "search", input, by_provider, provider_metadata=metadata),
-    ]
+def ids(result: GenerateResult) -> list[str]:
+    return [one.tool_call_id for one in result.content if isinstance(one, ToolCall)]
 
 
-def script(*calls: list[StreamPart]) -> list[StreamPart]:
-    return [StreamStart(), *deltas("let me look"), *(part for one in calls for part in one), CALLS]
+# -- outside of a turn
 
 
-def no_bombs_searched(view: View) -> Verdict:
-    if view.tool_call is not None and WORD in json.loads(view.tool_call.input)["q"]:
-        return deny("no-search", "Do not search for that.")
-    return allow()
+@both
+@modes
+async def test_a_denied_call_is_taken_out_and_the_answer_ends_with_content_filter(kind: Kind, mode: Streaming) -> None:
+    parts = whole(text("Let me see."), call("{1}", id="a"), call("{bomb}", id="b"), call("{3}", id="c"), finish=CALLS)
+    result, outcome = await gone(kind, [Policy(calls_no_bomb, mode)], parts)
+    assert (result.text, ids(result)) == ("Let me see.", ["a", "c"])
+    assert (result.finish_reason.unified, result.finish_reason.raw) == ("content-filter", "word")
+    assert [(one.action, one.subject, one.tool_call_id) for one in decisions(outcome)] == [("denied", "tool_call", "b")]
+    assert outcome.status == "ok"  # the answer itself is not denied
 
 
-def ids(parts: list[StreamPart] | GenerateResult) -> list[str]:
-    result = parts if isinstance(parts, GenerateResult) else collect(parts)
-    return [one.tool_call_id for one in result.tool_calls]
+@modes
+async def test_its_input_goes_with_it_and_so_do_raw_chunks_that_tell_of_it(mode: Streaming) -> None:
+    parts = whole([Raw("{bomb}")], call("{bomb}"), [Raw("more")], text("Hi"), finish=CALLS)
+    seen, _ = await streamed([Policy(calls_no_bomb, mode)], parts)
+    check_stream(seen)
+    assert [part.type for part in seen] == ["stream-start", "text-start", "text-delta", "text-end", "finish"]
 
 
-async def test_the_view_of_a_call_is_its_input_and_the_call() -> None:
-    views: list[View] = []
+async def test_policies_that_see_no_calls_let_them_and_raw_chunks_pass() -> None:
+    parts = whole([Raw("{bomb}")], call("{bomb}"), finish=CALLS)
+    seen, _ = await streamed([Policy(calls_no_bomb, Pass(), sees=["text"])], parts)
+    assert seen == parts
 
-    def look(view: View) -> Verdict:
-        views.append(view)
+
+@both
+async def test_nothing_is_latched(kind: Kind) -> None:
+    class Twice(Middleware):
+        async def wrap_generate(self, model: LanguageModel, options: CallOptions) -> GenerateResult:
+            await model.do_generate(options)
+            return await model.do_generate(options)
+
+        async def wrap_stream(self, model: LanguageModel, options: CallOptions) -> StreamResult:
+            async with (await model.do_stream(options)).stream as stream:
+                assert [part async for part in stream]
+            return await model.do_stream(options)
+
+    inside = ScriptedModel([collect(whole(call("{bomb}"), finish=CALLS)), "Hi"])
+    model = wrap_model(inside, [Twice(), Policy(calls_no_bomb)])
+    if kind == "generate":
+        assert (await model.do_generate(ASKED)).text == "Hi"
+    else:
+        async with (await model.do_stream(ASKED)).stream as stream:
+            assert collect([part async for part in stream]).text == "Hi"
+
+
+@both
+async def test_after_an_error_the_reason_stays_error(kind: Kind) -> None:
+    end = Finish(FinishReason("error", "interrupted"), COST)
+    parts = whole(call("{bomb}"), [ErrorPart(ServerError("cut"))], finish=end)
+    result, _ = await gone(kind, [Policy(calls_no_bomb)], parts)
+    assert (result.finish_reason.unified, ids(result)) == ("error", [])
+
+
+@both
+@modes
+async def test_a_failing_check_of_a_call_denies_the_answer(kind: Kind, mode: Streaming) -> None:
+    result, outcome = await gone(kind, [Policy(fail, mode)], whole(call("{}"), finish=CALLS))
+    assert (result.finish_reason.raw, ids(result)) == ("middleware-failed", [])
+    assert [one.error for one in failures(outcome)] == ["RuntimeError"]
+
+
+@both
+async def test_another_input_takes_the_place_of_the_old_one(kind: Kind) -> None:
+    def check(view: View) -> Verdict:
+        return replace('{"safe": true}') if view.kind == "tool_call" else allow()
+
+    signed = {"acme": {"signature": "s"}}
+    parts = whole([Raw("old"), *call('{"bomb": 1}', provider_metadata=signed)], finish=CALLS)
+    result, outcome = await gone(kind, [Policy(check)], parts)
+    assert result.content == (ToolCall("c", "run", '{"safe": true}', provider_metadata=signed),)
+    assert (result.finish_reason.unified, codes(outcome)) == ("tool-calls", [("replaced", "replaced")])
+    if kind == "stream":
+        seen, _ = await streamed([Policy(check)], parts)
+        assert [part.delta for part in seen if isinstance(part, ToolInputDelta)] == ['{"safe": true}']
+        assert not leaky(seen, "bomb")
+        assert not leaky(seen, "old")
+
+
+@both
+async def test_a_flagged_call_passes(kind: Kind) -> None:
+    parts = whole(call("{}"), finish=CALLS)
+    result, outcome = await gone(kind, [Policy(lambda view: flag("odd"))], parts)
+    assert (ids(result), codes(outcome)) == (["c"], [("flagged", "odd")])
+
+
+# -- within a turn
+
+
+@both
+@modes
+async def test_within_a_turn_it_is_passed_on_and_marked(kind: Kind, mode: Streaming) -> None:
+    signed = {"acme": {"signature": "s"}}
+    parts = whole(call("{bomb}", provider_metadata=signed), call("{}", id="d"), finish=CALLS)
+    asked = ToolCall("c", "run", "{bomb}", provider_metadata=signed)
+    result, outcome = await gone(kind, [Policy(calls_no_bomb, mode)], parts, IN_A_TURN)
+    denied = {"denied": {"code": "word", "message": "No."}}
+    assert result.content[0] == ToolCall("c", "run", "{bomb}", provider_metadata={**signed, "neurolink_mw": denied})
+    assert result.content[1] == ToolCall("d", "run", "{}")
+    assert (result.finish_reason.unified, outcome.status) == ("tool-calls", "ok")
+    if kind == "stream":
+        seen, _ = await streamed([Policy(calls_no_bomb, mode)], parts, IN_A_TURN)
+        assert [one == other for one, other in zip(seen, parts, strict=True)] == [part != asked for part in parts]
+
+
+@both
+@modes
+async def test_so_is_a_call_that_a_turn_has_marked_as_its_own(kind: Kind, mode: Streaming) -> None:
+    marked = call("{bomb}", provider_executed=True, provider_metadata=OF_A_TURN)
+    result, _ = await gone(kind, [Policy(calls_no_bomb, mode)], whole(marked))
+    (one,) = result.content
+    mark: Any = {**OF_A_TURN["neurolink_mw"], "denied": {"code": "word", "message": "No."}}
+    assert isinstance(one, ToolCall)
+    assert one.provider_metadata == {"neurolink_mw": mark}
+
+
+@both
+async def test_another_input_for_it_leaves_no_trace_of_the_old_one(kind: Kind) -> None:
+    def check(view: View) -> Verdict:
+        return replace("{}") if view.kind == "tool_call" else allow()
+
+    marked = call("{bomb}", provider_executed=True, provider_metadata=OF_A_TURN)
+    seen, _ = await streamed([Policy(check)], whole(marked))
+    assert not leaky(seen, "bomb")
+    result, _ = await gone(kind, [Policy(check)], whole(marked))
+    assert everything(result).count("{}") == 1
+
+
+@both
+async def test_what_is_denied_already_is_not_judged_again(kind: Kind) -> None:
+    seen: list[str] = []
+
+    def outer(view: View) -> Verdict:
+        seen.append(view.kind)
         return allow()
 
-    await generated(around(collect(script(call("a", "x"))), Policy(look)))
-    (view,) = [one for one in views if one.kind == "tool_call"]
-    assert (view.text, view.final, view.reasoning) == ('{"q": "x"}', True, "")
-    assert view.tool_call is not None
-    assert view.tool_call.tool_call_id == "a"
+    result, _ = await gone(kind, [Policy(outer), Policy(calls_no_bomb, id="inner")], whole(call("{bomb}")), IN_A_TURN)
+    assert (seen, ids(result)) == (["text"], ["c"])
 
 
-@pytest.mark.parametrize("mode", MODES, ids=str)
-async def test_a_denied_call_is_taken_out_with_its_input_and_the_answer_ends_as_filtered(mode: Streaming) -> None:
-    parts = script(call("a", "x"), call("b", WORD), call("c", "y"))
-    watch = Watch()
-    seen = await streamed(around(parts, watch, Policy(no_bombs_searched, mode)))
-    assert ids(seen) == ["a", "c"]
-    assert not any(isinstance(part, ToolInputDelta) and WORD in part.delta for part in seen)
-    assert not any(isinstance(part, ToolInputStart) and part.id == "b" for part in seen)
-    assert seen[-1] == CALLS.replace(finish_reason=FinishReason("content-filter", "no-search"))
-    assert watch.only.status == "ok"  # the answer is none the worse
-    assert watch.decisions == [("denied", "no-search", "tool_call")]
-    whole = await generated(around(collect(parts), Policy(no_bombs_searched, mode)))
-    assert collect(seen) == whole
+# -- the provider's own
 
 
-@pytest.mark.parametrize("mode", MODES, ids=str)
-async def test_within_a_turn_it_is_passed_on_marked_and_the_turn_goes_on(mode: Streaming) -> None:
-    parts = script(call("a", "x"), call("b", WORD))
-    model = around(parts, Policy(no_bombs_searched, mode))
-    seen = await streamed(model, IN_A_TURN)
-    whole = await generated(model, IN_A_TURN)
-    for result in (collect(seen), whole):
-        denied = result.tool_calls[1]
-        assert denied.provider_metadata == {
-            "neurolink_mw": {"denied": {"code": "no-search", "message": "Do not search for that."}}
-        }
-        assert result.tool_calls[0].provider_metadata is None
-        assert result.finish_reason == CALLS.finish_reason
+@both
+@modes
+async def test_calls_that_the_provider_ran_itself_pass(kind: Kind, mode: Streaming) -> None:
+    parts = whole(call("{bomb}", provider_executed=True))
+    result, outcome = await gone(kind, [Policy(calls_no_bomb, mode)], parts)
+    assert (ids(result), result.finish_reason.unified, codes(outcome)) == (["c"], "stop", [])
 
 
-async def test_the_providers_own_calls_pass_and_those_that_a_turn_marked_are_judged() -> None:
-    own, marked = call("p", WORD, by_provider=True), call("t", WORD, by_provider=True, marked=True)
-    watch = Watch()
-    seen = await streamed(around(script(own, marked), watch, Policy(no_bombs_searched)))
-    assert ids(seen) == ["p", "t"]
-    turned = collect(seen).tool_calls[1]
-    assert turned.provider_metadata == {
-        "neurolink_mw": {"executed": True, "denied": {"code": "no-search", "message": "Do not search for that."}}
-    }
-    assert watch.decisions == [("denied", "no-search", "tool_call")]
+@pytest.mark.parametrize("mode", [Window(4), Pass()], ids=["window", "pass"])
+async def test_and_their_input_waits_for_nothing(mode: Streaming) -> None:
+    arrived = await Pulled(whole(call("{bomb}", provider_executed=True))).run(Policy(calls_no_bomb, mode))
+    assert [read for _, read in arrived] == list(range(1, len(arrived) + 1))
 
 
-async def test_a_policy_further_out_does_not_judge_a_denied_call_again() -> None:
-    first, second = Policy(no_bombs_searched), Policy(no_bombs_searched)
-    second.id = "other"  # type: ignore[misc]
-    watch = Watch()
-    await generated(around(collect(script(call("b", WORD))), watch, first, second), IN_A_TURN)
-    assert [one.by for one in watch.only.findings] == ["other"]
+@modes
+async def test_input_that_a_cut_took_the_call_from_passes_too_if_it_is_the_providers(mode: Streaming) -> None:
+    begun = call("{bomb}", provider_executed=True)[:-1]
+    seen, _ = await streamed([Policy(calls_no_bomb, mode)], whole(begun))
+    assert seen == whole(begun)
 
 
-@pytest.mark.parametrize("mode", [Window(4), Pass()], ids=str)
-async def test_a_call_leaves_after_its_own_verdict_before_the_next_part_is_read(mode: Streaming) -> None:
-    model = wrap_model(ScriptedModel([[*script(call("a", "x"))[:-1], HOLD]]), [Policy(no_bombs_searched, mode)])
-    async with (await model.do_stream(ASKED)).stream as stream:
-        async for part in stream:
-            if isinstance(part, ToolCall):
-                break
-        assert part == call("a", "x")[-1]
+# -- when they leave
 
 
-async def test_under_hold_a_call_also_waits_for_the_verdict_on_the_answer() -> None:
-    def denies_text(view: View) -> Verdict:
-        return deny("text") if view.kind == "text" else allow()
-
-    seen = await streamed(around(script(call("a", "x")), Policy(denies_text)))
-    assert ids(seen) == []
-
-
-async def test_an_input_may_be_replaced() -> None:
-    def tame(view: View) -> Verdict:
-        return replace(view.text.replace(WORD, "flower")) if view.kind == "tool_call" else allow()
-
-    parts = script(call("a", f"a {WORD}"), call("b", "x"))
-    seen = await streamed(around(parts, Policy(tame)))
-    whole = await generated(around(collect(parts), Policy(tame)))
-    assert collect(seen) == whole
-    assert whole.tool_calls[0].input == '{"q": "a flower"}'
-    assert "".join(p.delta for p in seen if isinstance(p, ToolInputDelta) and p.id == "a") == '{"q": "a flower"}'
+@pytest.mark.parametrize("mode", [Window(4), Pass()], ids=["window", "pass"])
+async def test_a_call_leaves_after_its_own_verdict_with_its_input(mode: Streaming) -> None:
+    parts = whole(call("{}"), text("Hi"), finish=CALLS)
+    arrived = await Pulled(parts).run(Policy(calls_no_bomb, mode))
+    whole_call_at = parts.index(ToolCall("c", "run", "{}")) + 1
+    assert [read for part, read in arrived if part.type.startswith("tool")] == [whole_call_at] * 5
 
 
-async def test_an_input_that_a_cut_stream_never_finished_is_judged_as_far_as_it_goes() -> None:
-    def no_bombs_begun(view: View) -> Verdict:
-        return deny("no-search") if view.kind == "tool_call" and WORD in view.text else allow()
-
-    for text, leaves in (("all is well", True), (WORD, False)):
-        cut = [*call("a", text)[:3], ToolInputEnd("a")]
-        parts: list[StreamPart] = [StreamStart(), *cut, ErrorPart("cut"), Finish(FinishReason("error"))]
-        seen = await streamed(around(parts, Policy(no_bombs_begun)))
-        assert any(isinstance(part, ToolInputDelta) for part in seen) == leaves
+async def test_under_hold_it_leaves_after_the_answers() -> None:
+    parts = whole(call("{}"), text("Hi"), finish=CALLS)
+    arrived = await Pulled(parts).run(Policy(calls_no_bomb))
+    assert [read for part, read in arrived] == [1, *[len(parts)] * (len(parts) - 1)]
 
 
-async def test_a_policy_that_does_not_see_tool_input_lets_calls_pass() -> None:
-    parts = script(call("a", WORD))
-    assert await streamed(around(parts, Policy(no_bombs_searched, sees=("text",)))) == parts
+@modes
+async def test_each_is_judged_when_it_is_complete_before_the_next_part_is_read(mode: Streaming) -> None:
+    parts = whole(call("{1}", id="a"), call("{2}", id="b"), finish=CALLS)
+    inside = ScriptedModel([parts])
+    judged: list[int] = []
+
+    def check(view: View) -> Verdict:
+        if view.kind == "tool_call":
+            judged.append(inside.calls[0].read)
+        return allow()
+
+    async with (await wrap_model(inside, [Policy(check, mode)]).do_stream(ASKED)).stream as stream:
+        assert [part async for part in stream] == parts
+    assert judged == [parts.index(part) + 1 for part in parts if isinstance(part, ToolCall)]
 
 
-async def test_a_call_without_input_parts_is_judged_like_any_other() -> None:
-    bare: list[StreamPart] = [StreamStart(), ToolCall("a", "search", json.dumps({"q": WORD})), CALLS]
-    seen = await streamed(around(bare, Policy(no_bombs_searched)))
-    assert [part for part in seen if not isinstance(part, TextDelta)][1:] == [
-        CALLS.replace(finish_reason=FinishReason("content-filter", "no-search"))
-    ]
+async def test_calls_whose_inputs_interleave_are_judged_each_by_itself() -> None:
+    def check(view: View) -> Verdict:
+        return deny("x") if view.tool_call is not None and view.tool_call.tool_call_id == "a" else allow()
+
+    first, second = call("{1}", id="a"), call("{2}", id="b")
+    mixed = [part for pair in zip(first, second, strict=True) for part in pair]
+    for mode in (Hold(), Window(4), Pass()):
+        seen, _ = await streamed([Policy(check, mode)], whole(mixed, finish=CALLS))
+        assert [part for part in seen if part.type.startswith("tool")] == second
 
 
-async def test_a_failing_check_on_a_call_denies_the_answer() -> None:
-    broken: list[StreamPart] = [StreamStart(), ToolCall("a", "search", "no json"), CALLS]
-    watch = Watch()
-    await streamed(around(broken, watch, Policy(no_bombs_searched)))
-    assert watch.only.status == "denied"
-    assert watch.failures == [("policy", "deny")]
+# -- what no honest model sends
+
+
+@modes
+@pytest.mark.parametrize("ended", [True, False], ids=["ended", "open"])
+async def test_input_that_a_cut_took_the_call_from_is_judged_as_far_as_it_came(mode: Streaming, ended: bool) -> None:
+    begun: list[StreamPart] = call("{bomb}")[: -1 if ended else -2]
+    seen, outcome = await streamed([Policy(calls_no_bomb, mode)], whole(begun, finish=CALLS))
+    assert not leaky(seen, "bo")
+    assert codes(outcome) == [("denied", "word")]
+    harmless = whole(call("{ok}")[:-1])
+    assert (await streamed([Policy(calls_no_bomb, mode)], harmless))[0] == harmless
+
+
+@modes
+async def test_pieces_that_say_something_else_than_the_call_do_not_pass_unseen(mode: Streaming) -> None:
+    pieces: list[StreamPart] = [ToolInputStart("c", "run"), ToolInputDelta("c", "{bomb}"), ToolInputEnd("c")]
+    seen, _ = await streamed([Policy(calls_no_bomb, mode)], whole([*pieces, ToolCall("c", "run", "{}")], finish=CALLS))
+    assert not leaky(seen, "bomb")
+    assert [part.delta for part in seen if isinstance(part, ToolInputDelta)] == ["{}"]
+
+
+@modes
+async def test_a_call_without_pieces_stays_without(mode: Streaming) -> None:
+    parts = whole([ToolInputStart("c", "run"), ToolInputEnd("c"), ToolCall("c", "run", "{}")], finish=CALLS)
+    for options in (ASKED, IN_A_TURN):
+        assert (await streamed([Policy(calls_no_bomb, mode)], parts, options))[0] == parts
+    denied = [*parts[:3], ToolCall("c", "run", "bomb"), CALLS]
+    seen, _ = await streamed([Policy(calls_no_bomb, mode)], denied, IN_A_TURN)
+    assert [part.type for part in seen] == [part.type for part in denied]
+
+
+@modes
+async def test_two_calls_of_one_id_have_two_verdicts(mode: Streaming) -> None:
+    parts = whole([*call("{bomb}"), ToolCall("c", "run", "{}")], finish=CALLS)
+    seen, _ = await streamed([Policy(calls_no_bomb, mode)], parts)
+    assert not leaky(seen, "bo")
+    assert [part for part in seen if part.type.startswith("tool")] == [ToolCall("c", "run", "{}")]
+
+
+@modes
+async def test_an_input_that_begins_twice_is_not_let_out_by_the_second(mode: Streaming) -> None:
+    first: list[StreamPart] = [ToolInputStart("c", "run"), ToolInputDelta("c", "{bomb}")]
+    seen, _ = await streamed([Policy(calls_no_bomb, mode)], whole([*first, *call("{}")], finish=CALLS))
+    assert not leaky(seen, "bomb")
+
+
+async def test_text_beside_a_denied_call_may_be_replaced() -> None:
+    def check(view: View) -> Verdict:
+        return calls_no_bomb(view) if view.kind == "tool_call" else replace("Hello")
+
+    for kind in ("generate", "stream"):
+        result, _ = await gone(kind, [Policy(check)], whole(text("Hi"), call("{bomb}"), finish=CALLS))
+        assert (result.content, result.finish_reason.unified) == ((Text("Hello"),), "content-filter")
+
+
+def test_the_options_of_a_turn_are_those_of_any_call() -> None:
+    assert IN_A_TURN == ASKED
+    assert IN_A_TURN.context.step == 1

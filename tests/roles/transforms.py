@@ -49,8 +49,25 @@ TRANSFORMS: dict[str, TextTransform] = {
     "an address": _regex(r"[abc.]{1,6}@[abc]{1,5}\.[abc]{2,3}", "[email]"),
     "a function of the match": _regex(r"[ab]{3}", lambda match: match[0][::-1]),
     "of any case": _regex(r"(?i)ABC", "x"),
+    "letters that grow": _function(str.upper, 1),
+    "an address by hand": _function(lambda text: re.sub(r"https?://[a-z./]{1,12}", "[link]", text), 20),
+    "edges of words": _regex(r"\b", "|"),
+    "within a word": _regex(r"\Bb", "X"),
+    "perhaps nothing": _regex(r"a?", "-"),
+    "ends of lines": _regex(r"(?m)$", ";"),
+    "a place": _regex(r"(?=ab)", "^"),
+    "on a condition": _regex(r"(a)?b(?(1)c|a)", "X"),
+    "possessive": _regex(r"a{1,3}+b", "X"),
+    "atomic": _regex(r"(?>ab|a)c", "X"),
+    "flags for a part": _regex(r"(?i:A)b(?s:.)c", "X"),
+    "verbose": _regex(r"(?x) a \  b  # with a comment", "X"),
+    "from side to side": _regex(r"(?<=a)b{1,2}(?=c)", r"<\g<0>>"),
+    "said thrice by name": _regex(r"(?P<one>[abc])(?P=one){1,2}", lambda match: match["one"]),
+    "left as it is now and then": _regex(r"[ab]{2,3}", lambda match: match[0] if match[0][0] == "a" else "X"),
 }
 _LETTERS = {"an address": "abc@. ", "digits by hand": "1234 a", "blanks by hand": "   \na", "runs by hand": "abab "}
+_LETTERS |= {"letters that grow": "aßŉﬁ ", "of any case": "aAbBcC ", "an address by hand": "htps:/. a"}
+_LETTERS |= {"flags for a part": "aAbc\n"}
 
 
 def mistakes(rounds: int, seed: int = 0) -> Iterator[tuple[str, str, list[str]]]:

@@ -1,7 +1,8 @@
 """Which parts of a stream may leave before the verdict on the whole answer.
 
 One queue: parts are never split, merged or reordered. What may not leave holds back what is behind it. A state machine
-without I/O: `feed` a part, look at what it asks to look at, tell it the verdict, and take what is `ready`.
+without I/O: `feed` a part, look at what it asks to look at, tell it the verdict, and take what is `ready`. What is
+judged is what the queue holds or has let go, so nothing leaves that no verdict has seen.
 """
 
 from __future__ import annotations
@@ -9,17 +10,15 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Collection, Iterator, Mapping
 from types import MappingProxyType
-from typing import cast
+from typing import cast, get_args
 
 from ..protocol import (
     Raw,
-    Reasoning,
     ReasoningDelta,
     ReasoningEnd,
     ReasoningStart,
     StreamPart,
     StreamStart,
-    Text,
     TextDelta,
     TextEnd,
     TextStart,
@@ -29,11 +28,50 @@ from ..protocol import (
     ToolInputStart,
 )
 from ..protocol.parts import BLOCK_DELTAS, BLOCK_ENDS, BLOCK_STARTS, BlockDelta, BlockEnd, BlockStart
-from .streaming import Hold, Streaming, Window
-from .units import is_judged
+from .streaming import Hold, Pass, Streaming, Window
+from .units import Said, is_judged, is_the_providers
 from .views import ViewKind
 
-NOTHING: Mapping[ViewKind, Text | Reasoning] = MappingProxyType({})
+NOTHING: Mapping[ViewKind, str] = MappingProxyType({})
+
+
+class HeldCall:
+    """One call of a tool: its input and itself wait for one verdict. asked: the call as the model made it, for one
+    that was cut as far as it came. kept: what leaves in its place; None takes it out."""
+
+    __slots__ = ("_in_one_piece", "asked", "kept", "of_provider", "pieces", "settled")
+
+    def __init__(self, asked: ToolCall, *, of_provider: bool = False) -> None:
+        self.asked = asked
+        self.kept: ToolCall | None = None
+        self.pieces: list[str] = []
+        self.settled = self._in_one_piece = False
+        self.of_provider = of_provider  # its input came with the word that the provider runs it: it waits for nothing
+
+    @property
+    def rewritten(self) -> bool:
+        return self.kept is None or self.kept.input != self.asked.input
+
+    def settle(self, kept: ToolCall | None) -> None:
+        """The verdict, or that there will be none. Where its input came as another text than was judged, the judged
+        one leaves, in one piece; but a model may send no piece of an input that says nothing."""
+        self.settled, self.kept = True, kept
+        came = "".join(self.pieces)
+        self._in_one_piece = kept is not None and came != kept.input and (came != "" or self.rewritten)
+
+    def leaves(self, part: StreamPart) -> Iterator[StreamPart]:
+        """What becomes of one of its parts."""
+        if not self.settled:
+            if self.of_provider:
+                yield part
+        elif self.kept is None:
+            return
+        elif isinstance(part, ToolCall):
+            yield self.kept
+        elif not (self._in_one_piece and isinstance(part, ToolInputDelta)):
+            yield part
+            if self._in_one_piece and self.kept.input and isinstance(part, ToolInputStart):
+                yield ToolInputDelta(part.id, self.kept.input)
 
 
 class _Block:
@@ -45,21 +83,6 @@ class _Block:
         self.pieces: list[str] = []
         self.length = self.settled = 0
         self.ended = False
-
-
-class _Call:
-    """One call of a tool: its input and itself wait for one verdict. call: what leaves; None if it is taken out.
-    input: another input that the verdict gave it."""
-
-    __slots__ = ("call", "id", "input", "judged", "name", "pieces")
-
-    def __init__(self, id: str, name: str) -> None:
-        self.id = id
-        self.name = name
-        self.pieces: list[str] = []
-        self.judged = False
-        self.call: ToolCall | None = None
-        self.input: str | None = None
 
 
 class _Channel:
@@ -80,46 +103,54 @@ class _Item:
 
     __slots__ = ("part", "until", "waits_for")
 
-    def __init__(self, part: StreamPart, waits_for: _Block | _Call | None = None, until: int = 0) -> None:
+    def __init__(self, part: StreamPart, waits_for: _Block | HeldCall | None = None, until: int = 0) -> None:
         self.part = part
         self.waits_for = waits_for
         self.until = until
+
+    @property
+    def is_free(self) -> bool:
+        waited_for = self.waits_for
+        if isinstance(waited_for, _Block):
+            return waited_for.settled >= self.until
+        return waited_for is None or waited_for.settled or waited_for.of_provider
 
 
 class Gate:
     """The queue of one stream. `released`: something that is judged has left already."""
 
     def __init__(self, mode: Streaming, sees: Collection[str]) -> None:
-        self._mode = mode
         self._holds = isinstance(mode, Hold)
         self._window = mode if isinstance(mode, Window) else None
         self._channels: dict[str, _Channel] = {kind: _Channel() for kind in ("text", "reasoning") if kind in sees}
         self._sees_calls = "tool_input" in sees
-        self._calls: dict[str, _Call] = {}
+        # It would tell what is held back.
+        self._drops_raw = isinstance(mode, Window) or (isinstance(mode, Pass) and self._sees_calls)
+        self._inputs: dict[str, HeldCall] = {}  # of calls that are not whole yet
         self._queue: deque[_Item] = deque()
-        self._changed = False  # whether something was taken out or rewritten
-        self.released = False
+        self._judges_calls = self.released = False
 
     # -- coming in
 
-    def feed(self, part: StreamPart) -> ToolCall | ViewKind | None:
+    def feed(self, part: StreamPart) -> HeldCall | ViewKind | None:
         """Queue a part. Returns what to look at now: a whole call, or a channel as far as it goes."""
-        cls = part.__class__
-        if cls is Raw and self._window is not None:
-            return None  # it would tell what the window holds back
-        if cls is ToolCall:
-            return self._feed_call(cast(ToolCall, part))
-        if cls in _TOOL_INPUT:
-            self._feed_input(part)
+        cls = _class_of(part)
+        if cls is Raw and self._drops_raw:
             return None
-        kind = BLOCK_DELTAS.get(cls) or BLOCK_STARTS.get(cls) or BLOCK_ENDS.get(cls)
+        if self._sees_calls:
+            if cls is ToolCall:
+                return self._feed_call(cast(ToolCall, part))
+            if cls in _TOOL_INPUT:
+                self._feed_input(part)
+                return None
+        kind = _kind_of(cls)
         channel = self._channels.get(kind) if kind is not None else None
         if channel is None:
             self._queue.append(_Item(part))
             return None
-        return self._feed_text(part, cast(ViewKind, kind), channel)
+        return self._feed_text(part, cls, cast(ViewKind, kind), channel)
 
-    def _feed_text(self, part: StreamPart, kind: ViewKind, channel: _Channel) -> ViewKind | None:
+    def _feed_text(self, part: StreamPart, cls: type, kind: ViewKind, channel: _Channel) -> ViewKind | None:
         id = cast("BlockStart | BlockDelta | BlockEnd", part).id
         block = channel.blocks.get(id)
         if block is None:
@@ -131,45 +162,59 @@ class Gate:
             channel.length += len(part.delta)
             if self._window is not None:
                 item = _Item(part, block, block.length)
-        elif part.__class__ in BLOCK_ENDS:
+        elif cls in BLOCK_ENDS:
             block.ended = True
         self._queue.append(item)
-        if self._window is None or part.__class__ in BLOCK_STARTS:
+        if self._window is None or cls in BLOCK_STARTS:
             return None
         stride = self._window.stride or self._window.n
         due = channel.length - channel.looked >= stride or (block.ended and block.settled < block.length)
         return kind if due else None
 
     def _feed_input(self, part: StreamPart) -> None:
-        call: _Call | None = None
+        id = cast("BlockStart | BlockDelta | BlockEnd", part).id
+        call = self._inputs.get(id)
         if isinstance(part, ToolInputStart):
-            if self._sees_calls and not part.provider_executed:
-                call = self._calls[part.id] = _Call(part.id, part.tool_name)
-        else:
-            call = self._calls.get(cast(BlockDelta, part).id)
-            if call is not None and isinstance(part, ToolInputDelta):
-                call.pieces.append(part.delta)
+            of_provider = is_the_providers(part)
+            if call is None:
+                call = self._inputs[id] = HeldCall(ToolCall(id, part.tool_name, ""), of_provider=of_provider)
+            call.of_provider = call.of_provider and of_provider
+        elif isinstance(part, ToolInputDelta):
+            if call is None:  # a piece of no input begins one
+                call = self._inputs[id] = HeldCall(ToolCall(id, "", ""))
+            call.pieces.append(part.delta)
         self._queue.append(_Item(part, call))
 
-    def _feed_call(self, part: ToolCall) -> ToolCall | None:
-        call = self._calls.get(part.tool_call_id)
-        if not (self._sees_calls and is_judged(part)):
-            if call is not None:  # its input waited for nothing
-                call.judged, call.call = True, part
-            self._queue.append(_Item(part, call))
-            return None
-        if call is None:
-            call = self._calls[part.tool_call_id] = _Call(part.tool_call_id, part.tool_name)
+    def _feed_call(self, part: ToolCall) -> HeldCall | None:
+        call = self._inputs.pop(part.tool_call_id, None) or HeldCall(part)
+        call.asked = part
         self._queue.append(_Item(part, call))
-        return part
+        if is_judged(part):
+            self._judges_calls = True
+            return call
+        call.pieces.clear()  # nobody judges what it says
+        self.settle(call, part)
+        return None
 
     # -- verdicts
 
     def text_of(self, kind: ViewKind) -> str:
-        """A channel as far as it goes."""
-        channel = self._channels[kind]
+        """A channel as far as it goes. Empty for one that is not judged."""
+        channel = self._channels.get(kind)
+        if channel is None:
+            return ""
         channel.looked = channel.length
         return channel.text()
+
+    def said(self) -> Said:
+        """All that is judged."""
+        return Said(self.text_of("text"), self.text_of("reasoning"), self._judges_calls)
+
+    def is_a_beginning(self, kind: ViewKind) -> bool:
+        """Whether a channel as far as it goes is how its whole text begins. It is not where an earlier block is still
+        open, since what comes there comes between."""
+        *earlier, _ = self._channels[kind].blocks.values()
+        return all(block.ended for block in earlier)
 
     def allowed(self, kind: ViewKind) -> None:
         """A look found nothing: what cannot be part of a match that is still coming may leave."""
@@ -177,20 +222,18 @@ class Gate:
         for block in self._channels[kind].blocks.values():
             block.settled = max(block.settled, block.length - (0 if block.ended else held_back))
 
-    def judged(self, id: str, call: ToolCall | None, *, rewritten: bool = False) -> None:
-        """The verdict on one call. call: what leaves in its place; None takes it out, with its input."""
-        waiting = self._calls[id]
-        waiting.judged, waiting.call = True, call
-        if rewritten and call is not None:
-            waiting.input = call.input
-        self._changed = self._changed or rewritten or call is None
+    def settle(self, call: HeldCall, kept: ToolCall | None) -> None:
+        """The verdict on one call. kept: what leaves in its place; None takes it out, with its input."""
+        call.settle(kept)
+        self._drops_raw = self._drops_raw or call.rewritten
 
-    def unfinished_calls(self) -> Iterator[ToolCall]:
+    def unfinished_calls(self) -> list[HeldCall]:
         """Calls whose input began and that never came whole: a stream that was cut. They are judged as far as they go,
         since their input would leave."""
-        for call in self._calls.values():
-            if not call.judged:
-                yield ToolCall(call.id, call.name, "".join(call.pieces))
+        cut = [call for call in self._inputs.values() if not call.of_provider]
+        for call in cut:
+            call.asked = call.asked.replace(input="".join(call.pieces))
+        return cut
 
     # -- going out
 
@@ -199,71 +242,82 @@ class Gate:
         queue = self._queue
         while queue:
             item = queue[0]
-            if (self._holds and item.part.__class__ is not StreamStart) or not _is_free(item):
+            if not (item.part.__class__ is StreamStart if self._holds else item.is_free):
                 return
             queue.popleft()
             yield from self._out(item)
 
-    def rest(self, rewritten: Mapping[ViewKind, Text | Reasoning] = NOTHING) -> Iterator[StreamPart]:
-        """Everything that waits, after the verdict. rewritten: the one block that each rewritten channel becomes; it
-        stands where the first block of the channel stood. Raw chunks would still tell what was there."""
-        drops_raw = self._changed or bool(rewritten)
-        first: dict[str, str] = {}
+    def rest(self, rewritten: Mapping[ViewKind, str] = NOTHING) -> Iterator[StreamPart]:
+        """Everything that waits, after the verdict. rewritten: what all blocks of a kind become, in one block."""
+        drops_raw = self._drops_raw or bool(rewritten)  # raw chunks would still tell what was there
+        blocks = {kind: _InOneBlock(kind, text) for kind, text in rewritten.items()}
         while self._queue:
             item = self._queue.popleft()
             part = item.part
-            if drops_raw and part.__class__ is Raw:
+            if drops_raw and isinstance(part, Raw):
                 continue
-            kind = cast(ViewKind, _kind_of(part))
-            if kind in rewritten:
-                id = cast("BlockStart | BlockDelta | BlockEnd", part).id
-                if first.setdefault(kind, id) == id:
-                    yield from _rewritten(part, rewritten[kind])
-            else:
-                yield from self._out(item)
+            block = blocks.get(cast(ViewKind, _kind_of(_class_of(part))))
+            yield from self._out(item) if block is None else block.leaves(part)
+        for block in blocks.values():
+            yield from block.rest()
+
+    def forget(self) -> None:
+        """Everything has left by another way."""
+        self._queue.clear()
 
     def _out(self, item: _Item) -> Iterator[StreamPart]:
-        part, waited_for = item.part, item.waits_for
-        if isinstance(waited_for, _Call):
-            yield from _of_call(part, waited_for)
+        part = item.part
+        if isinstance(item.waits_for, HeldCall):
+            yield from item.waits_for.leaves(part)
             return
         if not self.released and isinstance(part, TextDelta | ReasoningDelta) and part.delta:
-            self.released = BLOCK_DELTAS[part.__class__] in self._channels
+            self.released = _kind_of(_class_of(part)) in self._channels
         yield part
+
+
+class _InOneBlock:
+    """A kind of blocks that become one, with another text: it stands where the first of them stood, else at the end.
+
+    Their metadata was made for the old text (signatures, citations, probabilities of its tokens) and goes."""
+
+    __slots__ = ("_id", "_kind", "_text")
+
+    def __init__(self, kind: ViewKind, text: str) -> None:
+        self._kind = kind
+        self._text = text
+        self._id: str | None = None
+
+    def leaves(self, part: StreamPart) -> Iterator[StreamPart]:
+        if isinstance(part, TextStart | ReasoningStart) and self._id is None:
+            self._id = part.id
+            yield part.replace(provider_metadata=None, extra=None)
+            yield from self._delta(part.id)
+        elif isinstance(part, TextEnd | ReasoningEnd) and self._id == part.id:
+            yield part.replace(provider_metadata=None, extra=None)
+
+    def rest(self) -> Iterator[StreamPart]:
+        if self._id is None and self._text:
+            id = f"neurolink_mw.{self._kind}"
+            yield TextStart(id) if self._kind == "text" else ReasoningStart(id)
+            yield from self._delta(id)
+            yield TextEnd(id) if self._kind == "text" else ReasoningEnd(id)
+
+    def _delta(self, id: str) -> Iterator[StreamPart]:
+        if self._text:
+            yield TextDelta(id, self._text) if self._kind == "text" else ReasoningDelta(id, self._text)
 
 
 _TOOL_INPUT = frozenset({ToolInputStart, ToolInputDelta, ToolInputEnd})
 
 
-def _kind_of(part: StreamPart) -> str | None:
+_KINDS = frozenset(get_args(StreamPart))
+
+
+def _class_of(part: StreamPart) -> type:
+    """The kind of a part. Somebody's subclass of a kind is of that kind: it must not pass for something unknown."""
     cls = part.__class__
+    return cls if cls in _KINDS else next((base for base in cls.__mro__ if base in _KINDS), cls)
+
+
+def _kind_of(cls: type) -> str | None:
     return BLOCK_DELTAS.get(cls) or BLOCK_STARTS.get(cls) or BLOCK_ENDS.get(cls)
-
-
-def _is_free(item: _Item) -> bool:
-    waited_for = item.waits_for
-    if isinstance(waited_for, _Block):
-        return waited_for.settled >= item.until
-    return waited_for is None or waited_for.judged
-
-
-def _rewritten(part: StreamPart, block: Text | Reasoning) -> Iterator[StreamPart]:
-    """A block with another text: its metadata, from all its parts, rides on its start; its text comes in one piece."""
-    if isinstance(part, TextStart | ReasoningStart):
-        yield part.replace(provider_metadata=block.provider_metadata, extra=block.extra)
-        if block.text:
-            yield (TextDelta if isinstance(part, TextStart) else ReasoningDelta)(part.id, block.text)
-    elif isinstance(part, TextEnd | ReasoningEnd):
-        yield part.replace(provider_metadata=None, extra=None)
-
-
-def _of_call(part: StreamPart, call: _Call) -> Iterator[StreamPart]:
-    """A part of a call after its verdict. Another input comes in one piece."""
-    if call.call is None:
-        return
-    if isinstance(part, ToolCall):
-        yield call.call
-    elif call.input is None or not isinstance(part, ToolInputDelta):
-        yield part
-        if call.input and isinstance(part, ToolInputStart):
-            yield ToolInputDelta(part.id, call.input)

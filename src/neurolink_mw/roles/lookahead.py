@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from inspect import iscoroutine
 from typing import Protocol
 
 
@@ -23,6 +24,8 @@ def transformed(fn: Callable[[str], str], text: str, refuse: Callable[[object], 
         return text
     made: object = fn(text)
     if not isinstance(made, str):
+        if iscoroutine(made):
+            made.close()  # nobody will await it
         raise refuse(made)
     return made
 
@@ -38,31 +41,35 @@ class Lookahead:
     text.
     """
 
-    __slots__ = ("_fn", "_next", "_reach", "_refuse", "_text", "changed")
+    __slots__ = ("_fn", "_held", "_length", "_next", "_reach", "_refuse", "changed")
 
     def __init__(self, fn: Callable[[str], str], reach: int, refuse: Callable[[object], Exception]) -> None:
         self._fn = fn
         self._refuse = refuse
         self._reach = reach
         self._next = 2 * reach
-        self._text = ""
+        self._held: list[str] = []
+        self._length = 0
         self.changed = False
 
     def delta(self, text: str) -> str:
         """One more piece. Returns what may leave now."""
-        buffer = self._text = self._text + text
-        if len(buffer) < self._next:
+        self._held.append(text)
+        self._length += len(text)
+        if self._length < self._next:
             return ""
+        buffer = "".join(self._held)
         whole = transformed(self._fn, buffer, self._refuse)
         last = len(buffer) - self._reach
         for cut in range(last, max(0, last - 2 * self._reach), -1):
             made = self._half(buffer, whole, cut)
             if made is not None:
-                self._text = buffer[cut:]
+                self._held, self._length = [buffer[cut:]], len(buffer) - cut
                 self._next = 2 * self._reach
                 self.changed = self.changed or made != buffer[:cut]
                 return made
         # No place to cut. Twice as much, so that a text without one costs no more than a few looks at all of it.
+        self._held = [buffer]
         self._next = 2 * len(buffer)
         return ""
 
@@ -72,14 +79,15 @@ class Lookahead:
         if whole == buffer:
             return head if fn(tail) == tail else None
         around = buffer[max(0, cut - self._reach) : cut + self._reach]
-        if fn(around) != around:
+        if self._reach > 1 and fn(around) != around:  # what goes by single characters can be cut anywhere
             return None
         made = fn(head)
         return made if made + fn(tail) == whole else None
 
     def end(self) -> str:
         """The block is over. Returns what was held."""
-        text, self._text = self._text, ""
+        text = "".join(self._held)
+        self._held, self._length = [], 0
         made = transformed(self._fn, text, self._refuse)
         self.changed = self.changed or made != text
         return made

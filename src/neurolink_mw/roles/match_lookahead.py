@@ -15,33 +15,38 @@ class MatchLookahead:
     is left has the same matches by itself; and each match is replaced once.
     """
 
-    __slots__ = ("_next", "_pattern", "_reach", "_repl", "_text", "changed")
+    __slots__ = ("_held", "_length", "_next", "_pattern", "_reach", "_repl", "changed")
 
     def __init__(self, pattern: re.Pattern[str], repl: Repl, reach: int) -> None:
         self._pattern = pattern
         self._repl = repl
         self._reach = reach
         self._next = 2 * reach
-        self._text = ""
+        self._held: list[str] = []
+        self._length = 0
         self.changed = False
 
     def delta(self, text: str) -> str:
         """One more piece. Returns what may leave now."""
-        buffer = self._text = self._text + text
-        if len(buffer) < self._next:
+        self._held.append(text)
+        self._length += len(text)
+        if self._length < self._next:
             return ""
+        buffer = "".join(self._held)
         matches = list(self._pattern.finditer(buffer))
         cut = self._place_to_cut(buffer, [match.span() for match in matches])
         if not cut:
+            self._held = [buffer]
             self._next = 2 * len(buffer)  # so that a text without one costs no more than a few looks at all of it
             return ""
-        self._text = buffer[cut:]
+        self._held, self._length = [buffer[cut:]], len(buffer) - cut
         self._next = 2 * self._reach
         return self._replaced(buffer[:cut], [match for match in matches if match.start() < cut])
 
     def end(self) -> str:
         """The block is over. Returns what was held."""
-        text, self._text = self._text, ""
+        text = "".join(self._held)
+        self._held, self._length = [], 0
         return self._replaced(text, list(self._pattern.finditer(text))) if text else ""
 
     def _place_to_cut(self, buffer: str, spans: Sequence[tuple[int, int]]) -> int:

@@ -10,12 +10,10 @@ from ..errors import ConfigError
 from ..pipeline import BuildContext, Effect, Middleware, OnError, Outcome, Rules, Stage
 from ..pipeline.attempts import AttemptBoundary
 from ..pipeline.bind import awaiting
+from ..pipeline.middleware import is_sync
 from ..pipeline.rest import Rest
 from ..protocol import CallOptions, GenerateResult, LanguageModel, StreamPart, StreamResult
-from .role import Adapter, Role
-
-DEADLINE_S = 5.0
-"""How long an async `on_outcome` may delay a call, where the place sets no timeout."""
+from .role import PATIENCE_S, Adapter, Role
 
 
 class Observer(Role):
@@ -63,10 +61,17 @@ class _Watching(Adapter[Observer]):
         super().__init__(role, rules)
         self._on_outcome = _told(role, rules) if _overridden(role, "on_outcome") else None
         self._on_part = role.on_part if _overridden(role, "on_part") else None
-        self._deadline = DEADLINE_S if rules.timeout is None else rules.timeout
+        self._deadline = PATIENCE_S if rules.timeout is None else rules.timeout
         if self._on_outcome is None and self._on_part is None:
             raise ConfigError(
                 f"{type(role).__name__} has neither on_outcome nor on_part: it would never be told a thing"
+            )
+        for name in ("timeout", "max_failures", "blocking"):
+            if self._on_outcome is None and getattr(rules, name):
+                raise ConfigError(f"{role.id}: {name} is about on_outcome, which it does not have: leave it out")
+        if rules.blocking and not is_sync(role.on_outcome):
+            raise ConfigError(
+                f"{role.id}: blocking moves a sync on_outcome to a worker thread, and this one is async: leave it out"
             )
 
     def bind(self, build: BuildContext) -> None:
@@ -115,18 +120,33 @@ def _told(role: Observer, rules: Rules) -> Callable[[Outcome], Any]:
 
 
 def _resting(on_outcome: Callable[[Outcome], Any], rest: Rest) -> Callable[[Outcome], Any]:
-    """`on_outcome`, left alone for a while after it failed too often."""
+    """`on_outcome`, left alone for a while after it failed too often. One that is sync stays so, since nothing can be
+    awaited where a stream is dropped."""
 
-    async def told(outcome: Outcome) -> None:
+    def told(outcome: Outcome) -> Awaitable[None] | None:
         if rest.resting():
-            return
+            return None
         try:
             made = on_outcome(outcome)
-            if isawaitable(made):
-                await made
+        except Exception:
+            rest.failed()
+            raise
+        if isawaitable(made):
+            return told_in_time(made)
+        rest.worked()
+        return None
+
+    async def told_in_time(made: Awaitable[object]) -> None:
+        try:
+            await made
         except BaseException:  # also when it took too long and was cancelled
             rest.failed()
             raise
         rest.worked()
 
-    return told
+    async def told_later(outcome: Outcome) -> None:
+        made = told(outcome)
+        if made is not None:
+            await made
+
+    return told if is_sync(on_outcome) else told_later

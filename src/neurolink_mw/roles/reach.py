@@ -36,7 +36,8 @@ def _context(tree: Any) -> int:
             _, inner = argument
             total += inner.getwidth()[1] + _context(inner)
         elif kind is _constants.AT:
-            total += 1
+            # `$` also stands before a newline, if nothing is behind that.
+            total += 2 if argument is _constants.AT_END else 1
         elif kind in _REPEATS:
             _, most, inner = argument
             total += min(most, _LONGEST) * _context(inner)

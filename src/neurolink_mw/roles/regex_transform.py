@@ -33,12 +33,16 @@ class RegexTransform(TextTransform):
         super().__init__()
         if id is not None:
             self.id = id  # type: ignore[misc]  # a chain may have several
-        if not isinstance(pattern, str | re.Pattern) or not (isinstance(repl, str) or callable(repl)):
+        text = pattern.pattern if isinstance(pattern, re.Pattern) else pattern
+        if not isinstance(text, str) or not (isinstance(repl, str) or callable(repl)):
             raise ConfigError(f"{self.id} takes a pattern, and a text or a function of the match to put in its place")
         try:
             self._pattern = re.compile(pattern)
-        except re.error as error:
-            raise ConfigError(f"{self.id}: this is no regular expression: {error.msg}") from None
+            if isinstance(repl, str):
+                self._pattern.sub(repl, "")  # which looks at the template, also where nothing matches
+        except (re.error, IndexError, OverflowError) as error:
+            said = error.msg if isinstance(error, re.error) else str(error)
+            raise ConfigError(f"{self.id}: this is no regular expression, or no template for it: {said}") from None
         self._repl = repl
         self.lookahead = self._reach = reach_of(self._pattern, self.id)
         self.applies_to = applies_to

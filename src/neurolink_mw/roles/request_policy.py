@@ -7,9 +7,8 @@ from typing import ClassVar
 
 from ..errors import ConfigError
 from ..pipeline import Effect, Middleware, OnError, Rules, Stage
-from ..pipeline.bind import awaiting
 from ..protocol import CallOptions, Kind, LanguageModel, Message, TextPart, UserMessage
-from .role import Adapter, Role, as_verdict
+from .role import Adapter, Role, as_verdict, asking
 from .verdict import ACTIONS, Verdict
 from .views import Request
 
@@ -42,8 +41,7 @@ class RequestPolicy(Role):
 class _RequestAdapter(Adapter[RequestPolicy]):
     def __init__(self, role: RequestPolicy, rules: Rules) -> None:
         super().__init__(role, rules)
-        require_check(role, RequestPolicy)
-        self._check = awaiting(role.check, f"{role.id}.check", blocking=rules.blocking)
+        self._check = asking(role, role.check, RequestPolicy, rules)
 
     async def transform_params(self, options: CallOptions, kind: Kind, model: LanguageModel) -> CallOptions:
         request = Request(options, kind, model.provider, model.model_id)
@@ -59,6 +57,10 @@ class _RequestAdapter(Adapter[RequestPolicy]):
     def _changed(self, options: CallOptions, verdict: Verdict) -> CallOptions:
         if isinstance(verdict.replacement, CallOptions):
             return verdict.replacement
+        if not isinstance(verdict.replacement, str):
+            raise ConfigError(
+                f"{self.id}.check replaced a request with {type(verdict.replacement).__name__}: give a text or options"
+            )
         texts = [
             (at, message, index)
             for at, message in enumerate(options.prompt)
@@ -77,10 +79,3 @@ class _RequestAdapter(Adapter[RequestPolicy]):
         prompt: list[Message] = list(options.prompt)
         prompt[at] = message.replace(content=content)
         return options.replace(prompt=prompt)
-
-
-def require_check(role: Role, base: type[Role]) -> None:
-    """ConfigError for a policy without a check."""
-    check = getattr(role, "check", None)
-    if getattr(check, "__func__", check) is vars(base)["check"]:
-        raise ConfigError(f"{type(role).__name__} has no check(): a policy says what it allows")

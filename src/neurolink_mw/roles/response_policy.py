@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Sequence
 from typing import Any, ClassVar
 
 from ..errors import ConfigError
 from ..pipeline import Effect, Middleware, OnError, Rules, Stage
-from ..pipeline.bind import awaiting
 from ..pipeline.wording import did_you_mean
 from ..protocol import (
     CallContext,
@@ -21,21 +20,18 @@ from ..protocol import (
     StreamResult,
     ToolCall,
 )
-from ..protocol.accumulate import Accumulator
-from .gate import Gate
-from .request_policy import require_check
-from .role import Adapter, Role, as_verdict
+from .gate import Gate, HeldCall
+from .role import Adapter, Role, as_verdict, asking
 from .streaming import Hold, Pass, Streaming, Window
 from .units import (
     CHANNELS,
+    Said,
     belongs_to_a_turn,
     call_to_judge,
     filtered,
     is_judged,
     marked_denied,
-    rewritten_blocks,
-    texts_to_judge,
-    with_blocks,
+    with_texts,
     without_body,
 )
 from .verdict import ACTIONS, Verdict
@@ -81,11 +77,8 @@ class ResponsePolicy(Role):
 class _ResponseAdapter(Adapter[ResponsePolicy]):
     def __init__(self, role: ResponsePolicy, rules: Rules) -> None:
         super().__init__(role, rules)
-        require_check(role, ResponsePolicy)
         _require_settings(role)
-        self._check: Callable[[View], Awaitable[Any]] = awaiting(
-            role.check, f"{role.id}.check", blocking=rules.blocking
-        )
+        self._check: Callable[[View], Awaitable[Any]] = asking(role, role.check, ResponsePolicy, rules)
         self._mode = role.streaming
         self._sees = frozenset(role.sees)
         if not isinstance(self._mode, Hold):
@@ -114,9 +107,9 @@ class _ResponseAdapter(Adapter[ResponsePolicy]):
                 reason = filtered(reason, verdict.code)
             else:
                 content.append(kept)
-        texts = await self._judge_texts(result.content, request, released=False)
+        texts = await self._judge_texts(Said.of(result.content), request, released=False)
         if texts:
-            content = list(with_blocks(content, rewritten_blocks(content, texts)))
+            content = with_texts(content, texts)
         if len(content) == len(result.content) and all(map(_is, content, result.content)):
             return result
         return without_body(result.replace(content=content, finish_reason=reason))
@@ -131,59 +124,69 @@ class _ResponseAdapter(Adapter[ResponsePolicy]):
         return without_body(result).through(lambda parts: self._gated(parts, request))
 
     async def _shadowed(self, parts: PartStream, request: Request) -> AsyncIterator[StreamPart]:
-        """Everything passes; what would have been said is noted before the finish."""
-        answer = Accumulator()
+        """Everything passes at once; what would have been said is noted at the end."""
+        gate = Gate(Pass(), self._sees)
+        calls: list[HeldCall] = []
+        finished = False
         async for part in parts:
-            answer.feed(part)
             if part.__class__ is Finish:
-                await self._judged(answer.result(), request)
+                finished = True
+                await self._judge_unseen(gate, calls, request)
+            else:
+                looks_at = gate.feed(part)
+                if isinstance(looks_at, HeldCall):
+                    calls.append(looks_at)
+            gate.forget()
             yield part
+        if not finished:
+            await self._judge_unseen(gate, calls, request)
+
+    async def _judge_unseen(self, gate: Gate, calls: Sequence[HeldCall], request: Request) -> None:
+        for call in (*calls, *gate.unfinished_calls()):
+            await self._judge_call(gate, call, request)
+        await self._judge_texts(gate.said(), request, released=False)
 
     async def _gated(self, parts: PartStream, request: Request) -> AsyncIterator[StreamPart]:
-        gate, answer = Gate(self._mode, self._sees), Accumulator()
+        gate = Gate(self._mode, self._sees)
         taken_out: Verdict | None = None
         finished = False
         async for part in parts:
             if isinstance(part, Finish):
                 finished = True
-                for waited in await self._finished(gate, answer, part, taken_out, request):
+                for waited in await self._finished(gate, part, taken_out, request):
                     yield waited
                 continue
-            answer.feed(part)
             looks_at = gate.feed(part)
-            if isinstance(looks_at, ToolCall):
+            if isinstance(looks_at, HeldCall):
                 taken_out = await self._judge_call(gate, looks_at, request) or taken_out
             elif looks_at is not None and await self._look(gate, looks_at, request):
                 gate.allowed(looks_at)
             for ready in gate.ready():
                 yield ready
         if not finished:
-            for waited in await self._finished(gate, answer, None, taken_out, request):
+            for waited in await self._finished(gate, None, taken_out, request):
                 yield waited
 
     async def _finished(
-        self, gate: Gate, answer: Accumulator, finish: Finish | None, taken_out: Verdict | None, request: Request
+        self, gate: Gate, finish: Finish | None, taken_out: Verdict | None, request: Request
     ) -> list[StreamPart]:
         """The end of the answer, or of what came of it: the verdict, then everything that waited for it."""
-        for cut in list(gate.unfinished_calls()):
+        for cut in gate.unfinished_calls():
             taken_out = await self._judge_call(gate, cut, request) or taken_out
-        content = answer.result().content
-        texts = await self._judge_texts(content, request, released=gate.released)
-        rest = list(gate.rest(rewritten_blocks(content, texts)))
+        rest = list(gate.rest(await self._judge_texts(gate.said(), request, released=gate.released)))
         if finish is None:
             return rest
         if taken_out is not None:
             finish = finish.replace(finish_reason=filtered(finish.finish_reason, taken_out.code))
         return [*rest, finish]
 
-    async def _judge_call(self, gate: Gate, call: ToolCall, request: Request) -> Verdict | None:
+    async def _judge_call(self, gate: Gate, call: HeldCall, request: Request) -> Verdict | None:
         """The verdict, where it takes the call out."""
-        view, context = call_to_judge(call, request), request.options.context
+        view, context = call_to_judge(call.asked, request), request.options.context
         verdict = await self._ask(view)
         self._note(context, verdict, view)
-        kept = self._after_verdict(call, verdict, context)
-        gate.judged(call.tool_call_id, kept, rewritten=verdict.action == "replace")
-        return verdict if kept is None else None
+        gate.settle(call, self._after_verdict(call.asked, verdict, context))
+        return verdict if call.kept is None else None
 
     async def _look(self, gate: Gate, kind: ViewKind, request: Request) -> bool:
         """Whether a look at the text so far lets it leave. What it says otherwise only holds the text back, until a
@@ -192,7 +195,7 @@ class _ResponseAdapter(Adapter[ResponsePolicy]):
             verdict = await self._ask(View(kind, gate.text_of(kind), request, final=False))
         except Exception:
             return False
-        if verdict.action == "deny" and self.role.monotone:
+        if verdict.action == "deny" and self.role.monotone and gate.is_a_beginning(kind):
             raise self.denial(request.options.context, verdict, kind, released=gate.released)
         return verdict.action in ("allow", "flag")
 
@@ -200,7 +203,7 @@ class _ResponseAdapter(Adapter[ResponsePolicy]):
 
     async def _ask(self, view: View) -> Verdict:
         verdict = as_verdict(self.id, await self._check(view))
-        if isinstance(self._mode, Hold) or self.shadow:
+        if isinstance(self._mode, Hold):
             pass
         elif verdict.action == "replace":
             raise ConfigError(f"{self.id}.check replaced text that may have left already: replace needs Hold()")
@@ -213,13 +216,11 @@ class _ResponseAdapter(Adapter[ResponsePolicy]):
             raise ConfigError(f"{self.id}.check replaced a text with {type(verdict.replacement).__name__}: give a text")
         return verdict
 
-    async def _judge_texts(
-        self, content: Sequence[Content], request: Request, *, released: bool
-    ) -> dict[ViewKind, str]:
+    async def _judge_texts(self, said: Said, request: Request, *, released: bool) -> dict[ViewKind, str]:
         """The verdicts on the whole text and the whole reasoning; what replaces them. Raises the denial."""
         texts: dict[ViewKind, str] = {}
         context = request.options.context
-        for view in texts_to_judge(content, self._sees, request):
+        for view in said.views(self._sees, request):
             verdict = await self._ask(view)
             if verdict.action == "deny" and not self.shadow:
                 raise self.denial(context, verdict, view.kind, released=released)
@@ -255,8 +256,9 @@ def _require_settings(role: ResponsePolicy) -> None:
         raise ConfigError(f"{name}.streaming is an instance: write {mode.__name__}({'n' if mode is Window else ''})")
     if not isinstance(mode, Hold | Window | Pass):
         raise ConfigError(f"{name}.streaming is Hold(), Window(n) or Pass(), not {type(mode).__name__}")
-    if isinstance(role.sees, str):
-        raise ConfigError(f"{name}.sees is a list of {', '.join(CHANNELS)}, not one string")
+    if isinstance(role.sees, str) or not isinstance(role.sees, Collection):
+        given = "one string" if isinstance(role.sees, str) else type(role.sees).__name__
+        raise ConfigError(f"{name}.sees is a list of {', '.join(CHANNELS)}, not {given}")
     for channel in role.sees:
         if channel not in CHANNELS:
             raise ConfigError(f"{name}.sees cannot name {channel!r}{did_you_mean(str(channel), list(CHANNELS))}")

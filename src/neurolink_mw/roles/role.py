@@ -2,16 +2,25 @@
 
 from __future__ import annotations
 
-from typing import Generic, TypeVar
+from collections.abc import Awaitable, Callable
+from typing import Any, Generic, TypeVar
+
+import anyio
 
 from ..errors import ConfigError
 from ..events import Action, Decision, Subject
 from ..pipeline import BuildContext, Member, Middleware, Rules
+from ..pipeline.bind import awaiting
 from ..pipeline.denial import Denial
+from ..pipeline.middleware import is_sync
 from ..pipeline.scope import Scope
 from ..protocol import CallContext
 from .verdict import Verdict
 
+PATIENCE_S = 5.0
+"""How long somebody who only watches may delay a call, where the place sets no timeout."""
+
+T = TypeVar("T")
 OneRole = TypeVar("OneRole", bound="Role")
 
 
@@ -58,6 +67,27 @@ class Adapter(Middleware, Generic[OneRole]):
         scope = context.scope
         denial = Denial(verdict.code, verdict.message, self.id)
         return scope.latch(denial) if isinstance(scope, Scope) else denial
+
+
+def within(seconds: float, fn: Callable[..., Awaitable[T]]) -> Callable[..., Awaitable[T]]:
+    """An async function that raises TimeoutError instead of taking longer."""
+
+    async def called(*args: object) -> T:
+        with anyio.fail_after(seconds):
+            return await fn(*args)
+
+    return called
+
+
+def asking(role: Role, check: Callable[..., Any], base: type[Role], rules: Rules) -> Callable[..., Awaitable[Any]]:
+    """The check of a policy as an async function. ConfigError for a policy without one, and for rules that mean
+    nothing to it. In shadow it has only so long, also where its place sets no limit, since it may hold up nobody."""
+    if getattr(check, "__func__", check) is vars(base)["check"]:
+        raise ConfigError(f"{type(role).__name__} has no check(): a policy says what it allows")
+    if rules.blocking and not is_sync(check):
+        raise ConfigError(f"{role.id}: blocking moves a sync check to a worker thread, and this one is async: omit it")
+    asked = awaiting(check, f"{role.id}.check", blocking=rules.blocking)
+    return within(PATIENCE_S, asked) if rules.mode == "shadow" and rules.timeout is None else asked
 
 
 def as_verdict(id: str, said: object) -> Verdict:

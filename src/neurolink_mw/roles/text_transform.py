@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterable, Iterator, Sequence
 from functools import partial
+from inspect import isawaitable
 from typing import Any, ClassVar, cast
 
 from ..errors import ConfigError
@@ -36,7 +37,7 @@ from ..protocol.accumulate import Accumulator
 from ..protocol.blocks import BlockRewriter
 from ..protocol.parts import BLOCK_DELTAS
 from .lookahead import Lookahead, RewritingBlock, Whole, transformed
-from .role import Adapter, Role
+from .role import PATIENCE_S, Adapter, Role, within
 from .units import CHANNELS, without_body
 
 TRANSFORMED = "transformed"
@@ -78,7 +79,11 @@ class TextTransform(Role):
 
     def no_text(self, made: object) -> ConfigError:
         """What is wrong with a transform that returned no text."""
-        hint = "; is there a `return` missing?" if made is None else ""
+        hint = ""
+        if made is None:
+            hint = "; is there a `return` missing?"
+        elif isawaitable(made):
+            hint = "; one that awaits is declared with `async def`, so that a stream knows to wait for whole blocks"
         return ConfigError(f"{self.id}.transform returned {type(made).__name__}, not a text{hint}")
 
     def as_middleware(self, rules: Rules) -> Middleware:
@@ -91,35 +96,51 @@ class _TransformAdapter(Adapter[TextTransform]):
         super().__init__(role, rules)
         self._kinds = frozenset(role.applies_to)
         self._sync = is_sync(role.transform)
-        self._transform: Callable[[str], Awaitable[Any]] = awaiting(role.transform, f"{role.id}.transform")
+        transform = awaiting(role.transform, f"{role.id}.transform")
+        # In shadow it may hold up nobody, also where its place sets no limit.
+        unlimited = rules.mode != "shadow" or rules.timeout is not None
+        self._transform: Callable[[str], Awaitable[Any]] = transform if unlimited else within(PATIENCE_S, transform)
 
     # -- whole answers
 
     async def wrap_generate(self, model: LanguageModel, options: CallOptions) -> GenerateResult:
         result = await model.do_generate(options)
-        content = [await self._rewritten(one, options.context) for one in result.content]
+        content = await self._contents(result.content, options.context)
         return result if self.shadow else without_body(result.replace(content=content))
 
-    async def _rewritten(self, one: Content, context: CallContext) -> Content:
+    async def _contents(self, content: Iterable[Content], context: CallContext) -> list[Content]:
+        changed: set[str] = set()
+        made = [await self._rewritten(one, changed) for one in content]
+        self._note(context, changed)
+        return made
+
+    async def _rewritten(self, one: Content, changed: set[str]) -> Content:
         kind, text = _text_of(one)
-        if kind not in self._kinds or not text:
+        if kind is None or kind not in self._kinds:
             return one
         made = await self._made(text)
         if made == text:
             return one
-        self._note(context, _SUBJECTS[kind])
+        changed.add(kind)
         if isinstance(one, Reasoning):
             return one.replace(text=made, provider_metadata=None)
         return one.replace(input=made) if isinstance(one, ToolCall) else one.replace(text=made)
 
     async def _made(self, text: str) -> str:
+        if self._sync:
+            return transformed(cast("Callable[[str], str]", self.role.transform), text, self.role.no_text)
+        if not text:
+            return text
         made = await self._transform(text)
         if not isinstance(made, str):
             raise self.role.no_text(made)
         return made
 
-    def _note(self, context: CallContext, subject: Subject) -> None:
-        self.note(context, "replaced", TRANSFORMED, subject)
+    def _note(self, context: CallContext, changed: Collection[str]) -> None:
+        """Say once of each kind of text that something became another one."""
+        for kind in CHANNELS:
+            if kind in changed:
+                self.note(context, "replaced", TRANSFORMED, _SUBJECTS[kind])
 
     # -- streams
 
@@ -142,71 +163,125 @@ class _TransformAdapter(Adapter[TextTransform]):
         self, parts: PartStream, kinds: frozenset[str], context: CallContext
     ) -> AsyncIterator[StreamPart]:
         """Blocks that come in one piece each, through an async transform."""
+        changed: set[str] = set()
         async for part in parts:
             cls = part.__class__
             if cls is Raw:
                 continue
-            if isinstance(part, TextDelta | ToolInputDelta) and part.delta and BLOCK_DELTAS[cls] in kinds:
+            if isinstance(part, TextDelta | ToolInputDelta) and BLOCK_DELTAS[cls] in kinds:
                 made = await self._made(part.delta)
                 if made != part.delta:
-                    self._note(context, _SUBJECTS[BLOCK_DELTAS[cls]])
+                    changed.add(BLOCK_DELTAS[cls])
                     part = part.replace(delta=made)
             elif isinstance(part, ToolCall) and "tool_input" in kinds:
-                part = part.replace(input=await self._made(part.input))
+                made = await self._made(part.input)
+                if made != part.input:
+                    changed.add("tool_input")
+                    part = part.replace(input=made)
+            elif cls is Finish:
+                self._note(context, changed)
+                changed.clear()
             yield part
+        self._note(context, changed)
 
     async def _reasoning(self, parts: PartStream, context: CallContext) -> AsyncIterator[StreamPart]:
         """Holds each block of reasoning, and what comes behind it, until it is whole. One that changes leaves in one
         piece, without the metadata that was made for what the model thought."""
-        queue: list[StreamPart] = []
-        thoughts: dict[str, list[str]] = {}  # of the blocks that are open
-        changed: dict[str, str] = {}
+        held = _HeldReasoning()
+        changed = False
         async for part in parts:
-            if isinstance(part, ReasoningStart):
-                thoughts[part.id] = []
-            elif isinstance(part, ReasoningDelta) and part.id in thoughts:
-                thoughts[part.id].append(part.delta)
-            ended = [part.id] if isinstance(part, ReasoningEnd) else list(thoughts) if isinstance(part, Finish) else []
-            for id in ended:
-                text = "".join(thoughts.pop(id, ()))
-                made = await self._made(text) if text else text
-                if made != text:
-                    changed[id] = made
-                    self._note(context, "reasoning")
-            queue.append(part)
-            if not thoughts:
-                for waited in queue:
-                    if isinstance(waited, ReasoningStart | ReasoningDelta | ReasoningEnd) and waited.id in changed:
-                        for rewritten in _rewritten_reasoning(waited, changed[waited.id]):
-                            yield rewritten
-                    else:
-                        yield waited
-                queue.clear()
-        for waited in queue:  # a stream without its end: what was held is given out as a whole answer has it
-            yield waited
+            for id in held.feed(part):
+                changed |= held.become(id, await self._made(held.text_of(id)))
+            if part.__class__ is Finish and changed:
+                self._note(context, {"reasoning"})
+                changed = False
+            for ready in held.ready():
+                yield ready
+        for id in held.open:  # a stream without its end
+            changed |= held.become(id, await self._made(held.text_of(id)))
+        if changed:
+            self._note(context, {"reasoning"})
+        for ready in held.ready():
+            yield ready
 
     async def _shadowed(self, parts: PartStream, context: CallContext) -> AsyncIterator[StreamPart]:
         answer = Accumulator()
+        finished = False
         async for part in parts:
             answer.feed(part)
             if part.__class__ is Finish:
-                for one in answer.result().content:
-                    await self._rewritten(one, context)
+                finished = True
+                await self._contents(answer.result().content, context)
             yield part
+        if not finished:
+            await self._contents(answer.result().content, context)
+
+
+class _HeldReasoning:
+    """The parts of a stream, held while a block of reasoning is open. One that becomes another text leaves in one
+    piece, without the metadata that was made for what the model thought."""
+
+    __slots__ = ("_made", "_queue", "_thoughts")
+
+    def __init__(self) -> None:
+        self._queue: list[StreamPart] = []
+        self._thoughts: dict[str, list[str]] = {}  # of the blocks that are open
+        self._made: dict[str, str] = {}
+
+    @property
+    def open(self) -> list[str]:
+        return list(self._thoughts)
+
+    def feed(self, part: StreamPart) -> list[str]:
+        """Returns the ids of the blocks that are whole now."""
+        self._queue.append(part)
+        if isinstance(part, ReasoningStart):
+            self._thoughts[part.id] = []
+        elif isinstance(part, ReasoningDelta):  # one of no block begins one
+            self._thoughts.setdefault(part.id, []).append(part.delta)
+        elif isinstance(part, ReasoningEnd) and part.id in self._thoughts:
+            return [part.id]
+        return self.open if isinstance(part, Finish) else []
+
+    def text_of(self, id: str) -> str:
+        return "".join(self._thoughts[id])
+
+    def become(self, id: str, text: str) -> bool:
+        """What a block became. Returns whether that is another text."""
+        if text == "".join(self._thoughts.pop(id)):
+            return False
+        self._made[id] = text
+        return True
+
+    def ready(self) -> Iterator[StreamPart]:
+        if self._thoughts:
+            return
+        queue, made = self._queue, self._made
+        self._queue, self._made = [], {}
+        given: set[str] = set()
+        for part in queue:
+            if not isinstance(part, ReasoningStart | ReasoningDelta | ReasoningEnd) or part.id not in made:
+                yield part
+                continue
+            if not isinstance(part, ReasoningDelta):
+                yield part.replace(provider_metadata=None)
+            if part.id not in given and made[part.id]:
+                yield ReasoningDelta(part.id, made[part.id])
+            given.add(part.id)
 
 
 class _Rewriting:
     """One stream under a sync transform: `part` for each part, `rest` where the stream ends without its finish."""
 
-    __slots__ = ("_blocks", "_kinds", "_note", "_rewriter", "_role", "rest")
+    __slots__ = ("_blocks", "_changed", "_kinds", "_note", "_rewriter", "_role")
 
-    def __init__(self, role: TextTransform, kinds: frozenset[str], note: Callable[[Subject], None]) -> None:
+    def __init__(self, role: TextTransform, kinds: frozenset[str], note: Callable[[set[str]], None]) -> None:
         self._role = role
         self._kinds = kinds
         self._note = note
         self._blocks: list[tuple[str, RewritingBlock]] = []
+        self._changed: set[str] = set()
         self._rewriter = BlockRewriter(self._begin, tuple(kinds))
-        self.rest = self._rewriter.rest
 
     def _begin(self, kind: str, id: str) -> RewritingBlock:
         block = self._role.begin_block()
@@ -221,12 +296,25 @@ class _Rewriting:
             return None
         if isinstance(part, ToolCall) and "tool_input" in self._kinds:
             transform = cast("Callable[[str], str]", self._role.transform)
-            return part.replace(input=transformed(transform, part.input, self._role.no_text))
-        made = self._rewriter(part)
+            made = transformed(transform, part.input, self._role.no_text)
+            if made == part.input:
+                return part
+            self._changed.add("tool_input")
+            return part.replace(input=made)
+        rewritten = self._rewriter(part)
         if cls is Finish:
-            for kind in dict.fromkeys(kind for kind, block in self._blocks if block.changed):
-                self._note(_SUBJECTS[kind])
-        return made
+            self._note_changed()
+        return rewritten
+
+    def rest(self) -> Sequence[StreamPart]:
+        held = self._rewriter.rest()
+        self._note_changed()
+        return held
+
+    def _note_changed(self) -> None:
+        self._note(self._changed | {kind for kind, block in self._blocks if block.changed})
+        self._changed.clear()
+        self._blocks.clear()
 
 
 _SUBJECTS: dict[str, Subject] = {"text": "text", "reasoning": "reasoning", "tool_input": "tool_call"}
@@ -240,22 +328,15 @@ def _text_of(one: Content) -> tuple[str | None, str]:
     return ("tool_input", one.input) if isinstance(one, ToolCall) else (None, "")
 
 
-def _rewritten_reasoning(part: ReasoningStart | ReasoningDelta | ReasoningEnd, text: str) -> Iterator[StreamPart]:
-    if isinstance(part, ReasoningDelta):
-        return
-    yield part.replace(provider_metadata=None)
-    if isinstance(part, ReasoningStart) and text:
-        yield ReasoningDelta(part.id, text)
-
-
 def _require_settings(role: TextTransform, rules: Rules) -> None:
     """ConfigError for a transform that cannot work."""
     name = type(role).__name__
     transform: object = role.transform
     if getattr(transform, "__func__", transform) is TextTransform.transform:
         raise ConfigError(f"{name} has no transform(): it says what becomes of a text")
-    if isinstance(role.applies_to, str):
-        raise ConfigError(f"{name}.applies_to is a list of {', '.join(CHANNELS)}, not one string")
+    if isinstance(role.applies_to, str) or not isinstance(role.applies_to, Collection):
+        given = "one string" if isinstance(role.applies_to, str) else type(role.applies_to).__name__
+        raise ConfigError(f"{name}.applies_to is a list of {', '.join(CHANNELS)}, not {given}")
     for kind in role.applies_to:
         if kind not in CHANNELS:
             raise ConfigError(f"{name}.applies_to cannot name {kind!r}{did_you_mean(str(kind), list(CHANNELS))}")

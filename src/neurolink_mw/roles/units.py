@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 from typing import TypeVar
 
 from ..pipeline.denial import MARK
@@ -16,6 +17,7 @@ from ..protocol import (
     StreamResult,
     Text,
     ToolCall,
+    ToolInputStart,
 )
 from .verdict import Verdict
 from .views import Request, View, ViewKind
@@ -26,18 +28,32 @@ CHANNELS = ("text", "reasoning", "tool_input")
 """What a policy may see."""
 
 
-def texts_to_judge(content: Iterable[Content], sees: Collection[str], request: Request) -> Iterator[View]:
-    """The joined text and the joined reasoning. An answer that has nothing else to judge is judged by its text, though
-    it is empty, so that a policy on what must be said cannot be escaped by silence."""
-    content = tuple(content)
-    text = "".join(one.text for one in content if isinstance(one, Text))
-    reasoning = "".join(one.text for one in content if isinstance(one, Reasoning))
-    calls = "tool_input" in sees and any(is_judged(one) for one in content if isinstance(one, ToolCall))
-    judges_reasoning = "reasoning" in sees and reasoning != ""
-    if "text" in sees and (text or not (judges_reasoning or calls)):
-        yield View("text", text, request)
-    if judges_reasoning:
-        yield View("reasoning", reasoning, request)
+@dataclass(frozen=True, slots=True)
+class Said:
+    """What an answer says: its joined text, its joined reasoning, and whether it has calls that are judged."""
+
+    text: str = field(repr=False)
+    reasoning: str = field(repr=False)
+    calls: bool
+
+    @classmethod
+    def of(cls, content: Iterable[Content]) -> Said:
+        content = tuple(content)
+        return cls(
+            "".join(one.text for one in content if isinstance(one, Text)),
+            "".join(one.text for one in content if isinstance(one, Reasoning)),
+            any(is_judged(one) for one in content if isinstance(one, ToolCall)),
+        )
+
+    def views(self, sees: Collection[str], request: Request) -> Iterator[View]:
+        """The text and the reasoning. An answer that has nothing else to judge is judged by its text, though it is
+        empty, so that a policy on what must be said cannot be escaped by silence."""
+        judges_reasoning = "reasoning" in sees and self.reasoning != ""
+        judges_calls = "tool_input" in sees and self.calls
+        if "text" in sees and (self.text or not (judges_reasoning or judges_calls)):
+            yield View("text", self.text, request)
+        if judges_reasoning:
+            yield View("reasoning", self.reasoning, request)
 
 
 def call_to_judge(call: ToolCall, request: Request) -> View:
@@ -51,6 +67,11 @@ def is_judged(call: ToolCall) -> bool:
     return (not call.provider_executed or mark is not None) and "denied" not in (mark or {})
 
 
+def is_the_providers(start: ToolInputStart) -> bool:
+    """The same, as far as it can be told where the input of a call begins."""
+    return bool(start.provider_executed) and _mark(start) is None
+
+
 def belongs_to_a_turn(call: ToolCall, context: CallContext) -> bool:
     """Whether a turn drives this call, and answers it with "denied" instead of running it."""
     return context.step is not None or _mark(call) is not None
@@ -62,7 +83,7 @@ def marked_denied(call: ToolCall, verdict: Verdict) -> ToolCall:
     return call.replace(provider_metadata={**(call.provider_metadata or {}), MARK: mark})
 
 
-def _mark(call: ToolCall) -> JSONObject | None:
+def _mark(call: ToolCall | ToolInputStart) -> JSONObject | None:
     mark = (call.provider_metadata or {}).get(MARK)
     return mark if isinstance(mark, Mapping) else None
 
@@ -72,30 +93,23 @@ def filtered(reason: FinishReason, code: str) -> FinishReason:
     return reason if reason.unified == "error" else FinishReason("content-filter", code)
 
 
-def rewritten_blocks(content: Iterable[Content], texts: Mapping[ViewKind, str]) -> dict[ViewKind, Text | Reasoning]:
-    """For each kind, the one block that all its text becomes: the first one, with the new text.
+def with_texts(content: Iterable[Content], texts: Mapping[ViewKind, str]) -> list[Content]:
+    """The content with all text, or all reasoning, in one block: it stands where the first one stood, else at the end.
 
-    Its provider metadata was made for the old text (signatures, citations, probabilities of its tokens) and goes.
+    Metadata was made for the old text (signatures, citations, probabilities of its tokens) and goes.
     """
-    blocks: dict[ViewKind, Text | Reasoning] = {}
+    left = dict(texts)
+    out: list[Content] = []
     for one in content:
         kind = _kind_of(one)
-        if kind is not None and kind in texts and kind not in blocks and isinstance(one, Text | Reasoning):
-            blocks[kind] = one.replace(text=texts[kind], provider_metadata=None)
-    return blocks
-
-
-def with_blocks(content: Iterable[Content], blocks: Mapping[ViewKind, Text | Reasoning]) -> tuple[Content, ...]:
-    """The content with all text, or all reasoning, in one block: it stands where the first one stood."""
-    left = dict(blocks)
-    out = []
-    for one in content:
-        kind = _kind_of(one)
-        if kind is None or kind not in blocks:
+        if kind is None or kind not in texts:
             out.append(one)
         elif kind in left:
-            out.append(left.pop(kind))
-    return tuple(out)
+            out.append(_BLOCKS[kind](left.pop(kind)))
+    return out + [_BLOCKS[kind](text) for kind, text in left.items() if text]
+
+
+_BLOCKS: dict[ViewKind, type[Text | Reasoning]] = {"text": Text, "reasoning": Reasoning}
 
 
 def _kind_of(one: Content) -> ViewKind | None:
