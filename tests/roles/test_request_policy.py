@@ -11,7 +11,7 @@ import anyio
 import pytest
 from tests.pipeline.builders import ASKED
 
-from neurolink_mw.errors import PolicyDenied
+from neurolink_mw.errors import ConfigError, PolicyDenied
 from neurolink_mw.pipeline import Rules, Use, wrap_model
 from neurolink_mw.protocol import CallOptions, FilePart, Kind, SystemMessage, TextPart, UserMessage, user_text
 from neurolink_mw.roles import Request, RequestPolicy, Verdict, allow, deny, flag, replace
@@ -175,9 +175,9 @@ async def test_a_replacement_that_is_neither_text_nor_options_is_a_failure(kind:
     assert result.finish_reason.raw == "middleware-failed"
 
 
-async def test_a_missing_return_is_named(caplog: pytest.LogCaptureFixture) -> None:
-    await gone("generate", [Asks(lambda request: None)], [])
-    assert "is there a `return` missing?" in caplog.text
+async def test_a_missing_return_is_named() -> None:
+    with pytest.raises(ConfigError, match="is there a `return` missing"):
+        await gone("generate", [Use(Asks(lambda request: None), on_error="raise")], [])
 
 
 @both

@@ -21,6 +21,7 @@ from neurolink_mw.protocol import (
     StreamPart,
     StreamResult,
     Text,
+    ToolApprovalRequest,
     ToolCall,
     ToolInputDelta,
     ToolInputEnd,
@@ -216,16 +217,31 @@ async def test_calls_that_the_provider_ran_itself_pass(kind: Kind, mode: Streami
 
 
 @pytest.mark.parametrize("mode", [Window(4), Pass()], ids=["window", "pass"])
-async def test_and_their_input_waits_for_nothing(mode: Streaming) -> None:
-    arrived = await Pulled(whole(call("{bomb}", provider_executed=True))).run(Policy(calls_no_bomb, mode))
-    assert [read for _, read in arrived] == list(range(1, len(arrived) + 1))
+async def test_and_their_input_waits_until_the_call_says_whose_it_is(mode: Streaming) -> None:
+    parts = whole(call("{bomb}", provider_executed=True))
+    arrived = await Pulled(parts).run(Policy(calls_no_bomb, mode))
+    assert [part for part, _ in arrived] == parts
+    disguised = [*call("{bomb}", provider_executed=True)[:-1], ToolCall("c", "run", "{bomb}")]
+    seen, _ = await streamed([Policy(calls_no_bomb, mode)], whole(disguised, finish=CALLS))
+    assert not any(part.type.startswith("tool") for part in seen)
 
 
 @modes
-async def test_input_that_a_cut_took_the_call_from_passes_too_if_it_is_the_providers(mode: Streaming) -> None:
-    begun = call("{bomb}", provider_executed=True)[:-1]
-    seen, _ = await streamed([Policy(calls_no_bomb, mode)], whole(begun))
-    assert seen == whole(begun)
+async def test_input_that_a_cut_took_the_call_from_is_judged_whoever_it_was_for(mode: Streaming) -> None:
+    for text_of_input, leaves in (("{fine}", True), ("{bomb}", False)):
+        begun = call(text_of_input, provider_executed=True)[:-1]
+        seen, _ = await streamed([Policy(calls_no_bomb, mode)], whole(begun))
+        assert (seen == whole(begun)) == leaves
+        assert seen[-1] == whole(begun)[-1]  # it ends as the answer without the call does
+
+
+@modes
+async def test_a_request_to_approve_a_call_goes_with_the_call(mode: Streaming) -> None:
+    asked = ToolApprovalRequest("approve", "c")
+    for kind in ("generate", "stream"):
+        parts = whole(call("{bomb}"), [asked], finish=CALLS)
+        result, _ = await gone(kind, [Policy(calls_no_bomb, mode)], parts)
+        assert asked not in result.content
 
 
 # -- when they leave
@@ -289,7 +305,8 @@ async def test_input_that_a_cut_took_the_call_from_is_judged_as_far_as_it_came(m
 @modes
 async def test_pieces_that_say_something_else_than_the_call_do_not_pass_unseen(mode: Streaming) -> None:
     pieces: list[StreamPart] = [ToolInputStart("c", "run"), ToolInputDelta("c", "{bomb}"), ToolInputEnd("c")]
-    seen, _ = await streamed([Policy(calls_no_bomb, mode)], whole([*pieces, ToolCall("c", "run", "{}")], finish=CALLS))
+    parts = whole([Raw("{bomb}"), *pieces, ToolCall("c", "run", "{}")], finish=CALLS)
+    seen, _ = await streamed([Policy(calls_no_bomb, mode)], parts)
     assert not leaky(seen, "bomb")
     assert [part.delta for part in seen if isinstance(part, ToolInputDelta)] == ["{}"]
 

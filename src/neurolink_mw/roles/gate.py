@@ -22,6 +22,7 @@ from ..protocol import (
     TextDelta,
     TextEnd,
     TextStart,
+    ToolApprovalRequest,
     ToolCall,
     ToolInputDelta,
     ToolInputEnd,
@@ -29,7 +30,7 @@ from ..protocol import (
 )
 from ..protocol.parts import BLOCK_DELTAS, BLOCK_ENDS, BLOCK_STARTS, BlockDelta, BlockEnd, BlockStart
 from .streaming import Hold, Pass, Streaming, Window
-from .units import Said, is_judged, is_the_providers
+from .units import Said, is_judged
 from .views import ViewKind
 
 NOTHING: Mapping[ViewKind, str] = MappingProxyType({})
@@ -39,34 +40,31 @@ class HeldCall:
     """One call of a tool: its input and itself wait for one verdict. asked: the call as the model made it, for one
     that was cut as far as it came. kept: what leaves in its place; None takes it out."""
 
-    __slots__ = ("_in_one_piece", "asked", "kept", "of_provider", "pieces", "settled")
+    __slots__ = ("_in_one_piece", "asked", "kept", "pieces", "settled")
 
-    def __init__(self, asked: ToolCall, *, of_provider: bool = False) -> None:
+    def __init__(self, asked: ToolCall) -> None:
         self.asked = asked
         self.kept: ToolCall | None = None
         self.pieces: list[str] = []
         self.settled = self._in_one_piece = False
-        self.of_provider = of_provider  # its input came with the word that the provider runs it: it waits for nothing
 
     @property
-    def rewritten(self) -> bool:
-        return self.kept is None or self.kept.input != self.asked.input
+    def changed(self) -> bool:
+        """Whether something that it said does not leave."""
+        return self.kept is None or self.kept.input != self.asked.input or self._in_one_piece
 
     def settle(self, kept: ToolCall | None) -> None:
         """The verdict, or that there will be none. Where its input came as another text than was judged, the judged
         one leaves, in one piece; but a model may send no piece of an input that says nothing."""
         self.settled, self.kept = True, kept
         came = "".join(self.pieces)
-        self._in_one_piece = kept is not None and came != kept.input and (came != "" or self.rewritten)
+        self._in_one_piece = kept is not None and came != kept.input and (came != "" or self.changed)
 
     def leaves(self, part: StreamPart) -> Iterator[StreamPart]:
         """What becomes of one of its parts."""
-        if not self.settled:
-            if self.of_provider:
-                yield part
-        elif self.kept is None:
+        if self.kept is None:
             return
-        elif isinstance(part, ToolCall):
+        if isinstance(part, ToolCall):
             yield self.kept
         elif not (self._in_one_piece and isinstance(part, ToolInputDelta)):
             yield part
@@ -88,14 +86,23 @@ class _Block:
 class _Channel:
     """All text, or all reasoning, in the order in which its blocks began."""
 
-    __slots__ = ("blocks", "length", "looked")
+    __slots__ = ("_latest", "blocks", "length", "looked")
 
     def __init__(self) -> None:
-        self.blocks: dict[str, _Block] = {}
+        self.blocks: list[_Block] = []
+        self._latest: dict[str, _Block] = {}
         self.length = self.looked = 0
 
+    def block(self, id: str, *, begins: bool) -> _Block:
+        """The block of an id; another one where the id is used again."""
+        block = self._latest.get(id)
+        if block is None or (begins and block.ended):
+            block = self._latest[id] = _Block()
+            self.blocks.append(block)
+        return block
+
     def text(self) -> str:
-        return "".join(piece for block in self.blocks.values() for piece in block.pieces)
+        return "".join(piece for block in self.blocks for piece in block.pieces)
 
 
 class _Item:
@@ -113,13 +120,15 @@ class _Item:
         waited_for = self.waits_for
         if isinstance(waited_for, _Block):
             return waited_for.settled >= self.until
-        return waited_for is None or waited_for.settled or waited_for.of_provider
+        return waited_for is None or waited_for.settled
 
 
 class Gate:
-    """The queue of one stream. `released`: something that is judged has left already."""
+    """The queue of one stream. `released`: something that is judged has left already. `changed`: a call was taken out
+    or rewritten."""
 
     def __init__(self, mode: Streaming, sees: Collection[str]) -> None:
+        self._taken_out: set[str] = set()
         self._holds = isinstance(mode, Hold)
         self._window = mode if isinstance(mode, Window) else None
         self._channels: dict[str, _Channel] = {kind: _Channel() for kind in ("text", "reasoning") if kind in sees}
@@ -128,7 +137,7 @@ class Gate:
         self._drops_raw = isinstance(mode, Window) or (isinstance(mode, Pass) and self._sees_calls)
         self._inputs: dict[str, HeldCall] = {}  # of calls that are not whole yet
         self._queue: deque[_Item] = deque()
-        self._judges_calls = self.released = False
+        self._judges_calls = self.released = self.changed = False
 
     # -- coming in
 
@@ -137,6 +146,8 @@ class Gate:
         cls = _class_of(part)
         if cls is Raw and self._drops_raw:
             return None
+        if isinstance(part, ToolApprovalRequest) and part.tool_call_id in self._taken_out:
+            return None  # there is nothing to approve any more
         if self._sees_calls:
             if cls is ToolCall:
                 return self._feed_call(cast(ToolCall, part))
@@ -152,9 +163,7 @@ class Gate:
 
     def _feed_text(self, part: StreamPart, cls: type, kind: ViewKind, channel: _Channel) -> ViewKind | None:
         id = cast("BlockStart | BlockDelta | BlockEnd", part).id
-        block = channel.blocks.get(id)
-        if block is None:
-            block = channel.blocks[id] = _Block()
+        block = channel.block(id, begins=cls in BLOCK_STARTS)
         item = _Item(part)
         if isinstance(part, TextDelta | ReasoningDelta):
             block.pieces.append(part.delta)
@@ -175,10 +184,8 @@ class Gate:
         id = cast("BlockStart | BlockDelta | BlockEnd", part).id
         call = self._inputs.get(id)
         if isinstance(part, ToolInputStart):
-            of_provider = is_the_providers(part)
             if call is None:
-                call = self._inputs[id] = HeldCall(ToolCall(id, part.tool_name, ""), of_provider=of_provider)
-            call.of_provider = call.of_provider and of_provider
+                call = self._inputs[id] = HeldCall(ToolCall(id, part.tool_name, "", part.provider_executed))
         elif isinstance(part, ToolInputDelta):
             if call is None:  # a piece of no input begins one
                 call = self._inputs[id] = HeldCall(ToolCall(id, "", ""))
@@ -213,24 +220,27 @@ class Gate:
     def is_a_beginning(self, kind: ViewKind) -> bool:
         """Whether a channel as far as it goes is how its whole text begins. It is not where an earlier block is still
         open, since what comes there comes between."""
-        *earlier, _ = self._channels[kind].blocks.values()
+        *earlier, _ = self._channels[kind].blocks
         return all(block.ended for block in earlier)
 
     def allowed(self, kind: ViewKind) -> None:
         """A look found nothing: what cannot be part of a match that is still coming may leave."""
         held_back = 0 if self._window is None else self._window.n - 1
-        for block in self._channels[kind].blocks.values():
+        for block in self._channels[kind].blocks:
             block.settled = max(block.settled, block.length - (0 if block.ended else held_back))
 
     def settle(self, call: HeldCall, kept: ToolCall | None) -> None:
         """The verdict on one call. kept: what leaves in its place; None takes it out, with its input."""
         call.settle(kept)
-        self._drops_raw = self._drops_raw or call.rewritten
+        if kept is None:
+            self._taken_out.add(call.asked.tool_call_id)
+        self.changed = self.changed or call.changed
+        self._drops_raw = self._drops_raw or call.changed
 
     def unfinished_calls(self) -> list[HeldCall]:
         """Calls whose input began and that never came whole: a stream that was cut. They are judged as far as they go,
         since their input would leave."""
-        cut = [call for call in self._inputs.values() if not call.of_provider]
+        cut = list(self._inputs.values())
         for call in cut:
             call.asked = call.asked.replace(input="".join(call.pieces))
         return cut
@@ -280,9 +290,10 @@ class _InOneBlock:
 
     Their metadata was made for the old text (signatures, citations, probabilities of its tokens) and goes."""
 
-    __slots__ = ("_id", "_kind", "_text")
+    __slots__ = ("_ended", "_id", "_kind", "_text")
 
     def __init__(self, kind: ViewKind, text: str) -> None:
+        self._ended = False
         self._kind = kind
         self._text = text
         self._id: str | None = None
@@ -292,7 +303,8 @@ class _InOneBlock:
             self._id = part.id
             yield part.replace(provider_metadata=None, extra=None)
             yield from self._delta(part.id)
-        elif isinstance(part, TextEnd | ReasoningEnd) and self._id == part.id:
+        elif isinstance(part, TextEnd | ReasoningEnd) and self._id == part.id and not self._ended:
+            self._ended = True
             yield part.replace(provider_metadata=None, extra=None)
 
     def rest(self) -> Iterator[StreamPart]:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Awaitable
 from typing import ClassVar
 
-from ..errors import ConfigError
 from ..pipeline import Effect, Middleware, OnError, Rules, Stage
+from ..pipeline.mistake import Mistake
 from ..protocol import CallOptions, Kind, LanguageModel, Message, TextPart, UserMessage
 from .role import Adapter, Role, as_verdict, asking
 from .verdict import ACTIONS, Verdict
@@ -58,7 +58,7 @@ class _RequestAdapter(Adapter[RequestPolicy]):
         if isinstance(verdict.replacement, CallOptions):
             return verdict.replacement
         if not isinstance(verdict.replacement, str):
-            raise ConfigError(
+            raise Mistake(
                 f"{self.id}.check replaced a request with {type(verdict.replacement).__name__}: give a text or options"
             )
         texts = [
@@ -69,7 +69,7 @@ class _RequestAdapter(Adapter[RequestPolicy]):
             if isinstance(part, TextPart)
         ]
         if len(texts) != 1:
-            raise ConfigError(
+            raise Mistake(
                 f"{self.id}.check replaced the user's text, and this prompt has {len(texts)} of them: give "
                 f"replace(options) with the whole request"
             )

@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 
 from ..errors import ConfigError
 from ..pipeline import Effect, Middleware, OnError, Rules, Stage
+from ..pipeline.mistake import Mistake
 from ..pipeline.wording import did_you_mean
 from ..protocol import (
     CallContext,
@@ -18,6 +19,7 @@ from ..protocol import (
     PartStream,
     StreamPart,
     StreamResult,
+    ToolApprovalRequest,
     ToolCall,
 )
 from .gate import Gate, HeldCall
@@ -33,6 +35,7 @@ from .units import (
     marked_denied,
     with_texts,
     without_body,
+    without_traces,
 )
 from .verdict import ACTIONS, Verdict
 from .views import Request, View, ViewKind
@@ -95,7 +98,10 @@ class _ResponseAdapter(Adapter[ResponsePolicy]):
         context = request.options.context
         content: list[Content] = []
         reason = result.finish_reason
+        taken_out: set[str] = set()
         for one in result.content:
+            if isinstance(one, ToolApprovalRequest) and one.tool_call_id in taken_out:
+                continue  # there is nothing to approve any more
             if "tool_input" not in self._sees or not isinstance(one, ToolCall) or not is_judged(one):
                 content.append(one)
                 continue
@@ -105,6 +111,7 @@ class _ResponseAdapter(Adapter[ResponsePolicy]):
             kept = self._after_verdict(one, verdict, context)
             if kept is None:
                 reason = filtered(reason, verdict.code)
+                taken_out.add(one.tool_call_id)
             else:
                 content.append(kept)
         texts = await self._judge_texts(Said.of(result.content), request, released=False)
@@ -112,7 +119,7 @@ class _ResponseAdapter(Adapter[ResponsePolicy]):
             content = with_texts(content, texts)
         if len(content) == len(result.content) and all(map(_is, content, result.content)):
             return result
-        return without_body(result.replace(content=content, finish_reason=reason))
+        return without_traces(result.replace(content=content, finish_reason=reason))
 
     # -- streams
 
@@ -172,12 +179,15 @@ class _ResponseAdapter(Adapter[ResponsePolicy]):
     ) -> list[StreamPart]:
         """The end of the answer, or of what came of it: the verdict, then everything that waited for it."""
         for cut in gate.unfinished_calls():
-            taken_out = await self._judge_call(gate, cut, request) or taken_out
-        rest = list(gate.rest(await self._judge_texts(gate.said(), request, released=gate.released)))
+            await self._judge_call(gate, cut, request)  # no call of the whole answer: it ends as that does
+        texts = await self._judge_texts(gate.said(), request, released=gate.released)
+        rest = list(gate.rest(texts))
         if finish is None:
             return rest
         if taken_out is not None:
             finish = finish.replace(finish_reason=filtered(finish.finish_reason, taken_out.code))
+        if texts or gate.changed:
+            finish = finish.replace(provider_metadata=None, extra=None)
         return [*rest, finish]
 
     async def _judge_call(self, gate: Gate, call: HeldCall, request: Request) -> Verdict | None:
@@ -206,14 +216,14 @@ class _ResponseAdapter(Adapter[ResponsePolicy]):
         if isinstance(self._mode, Hold):
             pass
         elif verdict.action == "replace":
-            raise ConfigError(f"{self.id}.check replaced text that may have left already: replace needs Hold()")
+            raise Mistake(f"{self.id}.check replaced text that may have left already: replace needs Hold()")
         elif verdict.action == "deny" and view.kind != "tool_call" and not self.role.allow_partial_release:
-            raise ConfigError(
+            raise Mistake(
                 f"{self.id}.check denied text that may have left already: use Hold(), or say that this is wanted with "
                 f"allow_partial_release = True"
             )
         if verdict.action == "replace" and not isinstance(verdict.replacement, str):
-            raise ConfigError(f"{self.id}.check replaced a text with {type(verdict.replacement).__name__}: give a text")
+            raise Mistake(f"{self.id}.check replaced a text with {type(verdict.replacement).__name__}: give a text")
         return verdict
 
     async def _judge_texts(self, said: Said, request: Request, *, released: bool) -> dict[ViewKind, str]:

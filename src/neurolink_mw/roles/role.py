@@ -13,6 +13,7 @@ from ..pipeline import BuildContext, Member, Middleware, Rules
 from ..pipeline.bind import awaiting
 from ..pipeline.denial import Denial
 from ..pipeline.middleware import is_sync
+from ..pipeline.mistake import Mistake
 from ..pipeline.scope import Scope
 from ..protocol import CallContext
 from .verdict import Verdict
@@ -61,12 +62,19 @@ class Adapter(Middleware, Generic[OneRole]):
                 Decision(context.request_id, self.id, action, code, subject, self.shadow, released, tool_call_id)
             )
 
-    def denial(self, context: CallContext, verdict: Verdict, subject: Subject, *, released: bool = False) -> Denial:
-        """The call is refused from here on; to be raised."""
+    def denial(
+        self, context: CallContext, verdict: Verdict, subject: Subject, *, released: bool = False
+    ) -> BaseException:
+        """The call is refused from here on; to be raised. A call that belongs to no scope (options that somebody made
+        from scratch) is refused with an error: there is no boundary that could turn a denial into anything."""
         self.note(context, "denied", verdict.code, subject, released=released)
         scope = context.scope
         denial = Denial(verdict.code, verdict.message, self.id)
-        return scope.latch(denial) if isinstance(scope, Scope) else denial
+        if isinstance(scope, Scope):
+            return scope.latch(denial)
+        error = denial.as_error()
+        error.final = True
+        return error
 
 
 def within(seconds: float, fn: Callable[..., Awaitable[T]]) -> Callable[..., Awaitable[T]]:
@@ -95,4 +103,4 @@ def as_verdict(id: str, said: object) -> Verdict:
     if isinstance(said, Verdict):
         return said
     hint = "; is there a `return` missing? Say allow() where there is nothing to say" if said is None else ""
-    raise ConfigError(f"{id}.check returned {type(said).__name__}, not a verdict{hint}")
+    raise Mistake(f"{id}.check returned {type(said).__name__}, not a verdict{hint}")

@@ -12,6 +12,7 @@ from ..events import Subject
 from ..pipeline import Effect, Middleware, Rules, Stage
 from ..pipeline.bind import awaiting
 from ..pipeline.middleware import is_sync
+from ..pipeline.mistake import Mistake
 from ..pipeline.wording import did_you_mean
 from ..protocol import (
     CallContext,
@@ -77,14 +78,14 @@ class TextTransform(Role):
         """What rewrites one block of a stream, where `transform` is sync."""
         return Lookahead(cast("Callable[[str], str]", self.transform), cast(int, self.lookahead), self.no_text)
 
-    def no_text(self, made: object) -> ConfigError:
+    def no_text(self, made: object) -> Mistake:
         """What is wrong with a transform that returned no text."""
         hint = ""
         if made is None:
             hint = "; is there a `return` missing?"
         elif isawaitable(made):
             hint = "; one that awaits is declared with `async def`, so that a stream knows to wait for whole blocks"
-        return ConfigError(f"{self.id}.transform returned {type(made).__name__}, not a text{hint}")
+        return Mistake(f"{self.id}.transform returned {type(made).__name__}, not a text{hint}")
 
     def as_middleware(self, rules: Rules) -> Middleware:
         _require_settings(self, rules)

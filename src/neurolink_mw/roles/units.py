@@ -17,7 +17,6 @@ from ..protocol import (
     StreamResult,
     Text,
     ToolCall,
-    ToolInputStart,
 )
 from .verdict import Verdict
 from .views import Request, View, ViewKind
@@ -67,11 +66,6 @@ def is_judged(call: ToolCall) -> bool:
     return (not call.provider_executed or mark is not None) and "denied" not in (mark or {})
 
 
-def is_the_providers(start: ToolInputStart) -> bool:
-    """The same, as far as it can be told where the input of a call begins."""
-    return bool(start.provider_executed) and _mark(start) is None
-
-
 def belongs_to_a_turn(call: ToolCall, context: CallContext) -> bool:
     """Whether a turn drives this call, and answers it with "denied" instead of running it."""
     return context.step is not None or _mark(call) is not None
@@ -83,7 +77,7 @@ def marked_denied(call: ToolCall, verdict: Verdict) -> ToolCall:
     return call.replace(provider_metadata={**(call.provider_metadata or {}), MARK: mark})
 
 
-def _mark(call: ToolCall | ToolInputStart) -> JSONObject | None:
+def _mark(call: ToolCall) -> JSONObject | None:
     mark = (call.provider_metadata or {}).get(MARK)
     return mark if isinstance(mark, Mapping) else None
 
@@ -122,3 +116,12 @@ def without_body(result: Result) -> Result:
     if response is None or response.body is None:
         return result
     return result.replace(response=response.replace(body=None))
+
+
+def without_traces(result: GenerateResult) -> GenerateResult:
+    """A changed answer without what still says how it was: the provider's response, and metadata that was made for the
+    old text (probabilities of its tokens, a trace of it)."""
+    response = result.response
+    if response is not None:
+        response = response.replace(body=None, extra=None)
+    return result.replace(provider_metadata=None, extra=None, response=response)
