@@ -88,17 +88,21 @@ def refusal(denial: Denial, usage: Usage) -> GenerateResult:
 class RefusedStream:
     """What a stream says after it was refused: open blocks are closed, then the refusal, then the finish."""
 
-    __slots__ = ("_failed", "_open", "_started")
+    __slots__ = ("_failed", "_id", "_open", "_started")
 
     def __init__(self) -> None:
         self._open: dict[str, type] = {}
         self._started = self._failed = False
+        self._id = _BLOCK_ID
 
     def note(self, part: StreamPart) -> None:
         """A part that is no text delta was passed on."""
         cls = part.__class__
         if cls in BLOCK_STARTS:
-            self._open[cast(BlockStart, part).id] = cls
+            id = cast(BlockStart, part).id
+            self._open[id] = cls
+            if id.startswith(self._id):  # ids are unique within a stream
+                self._id = f"{id}+"
         elif cls in BLOCK_ENDS:
             self._open.pop(cast(BlockEnd, part).id, None)
         elif cls is StreamStart:
@@ -112,10 +116,10 @@ class RefusedStream:
             yield StreamStart()
         for id, cls in self._open.items():
             yield END_OF[cls](id)
-        yield TextStart(_BLOCK_ID)
+        yield TextStart(self._id)
         if denial.message:
-            yield TextDelta(_BLOCK_ID, denial.message)
-        yield TextEnd(_BLOCK_ID)
+            yield TextDelta(self._id, denial.message)
+        yield TextEnd(self._id)
 
     def finish(self, denial: Denial, usage: Usage) -> Finish:
         reason = denial.finish_reason

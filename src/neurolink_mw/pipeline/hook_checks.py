@@ -29,6 +29,16 @@ def check_hooks(cls: type, base: type) -> None:
             raise ConfigError(f"{cls.__name__}.{name} is no hook{did_you_mean(name, known)}")
 
 
+def check_method(cls: type, name: str, expected: FunctionType, *, returns: bool) -> None:
+    """Check a method that a class defines in place of one of a base. ConfigError as for hooks. returns: whether one
+    that returns nothing is a mistake."""
+    method = vars(cls).get(name)
+    if isinstance(method, FunctionType):
+        _check_arguments(cls, name, method, expected)
+        if returns and _never_returns_a_value(method.__code__):
+            raise ConfigError(f"{cls.__name__}.{name} never returns anything: is there a `return` missing?")
+
+
 def _check_arguments(cls: type, name: str, hook: FunctionType, expected: FunctionType) -> None:
     given = [parameter.name for parameter in inspect.signature(expected).parameters.values()]
     try:

@@ -60,9 +60,12 @@ class BlockRewriter:
                 block = self._open[kind, piece.id] = self._factory(kind, piece.id)
             return _rewritten(piece, block)
         if (kind := BLOCK_STARTS.get(cls)) is not None:
-            if kind in self._kinds:
-                self._open[kind, piece.id] = self._factory(kind, piece.id)
-            return part
+            if kind not in self._kinds:
+                return part
+            unended = self._open.get((kind, piece.id))
+            self._open[kind, piece.id] = self._factory(kind, piece.id)
+            held = "" if unended is None else unended.end()
+            return (_DELTA_OF[kind](piece.id, held), part) if held else part
         if (kind := BLOCK_ENDS.get(cls)) is not None:
             block = self._open.pop((kind, piece.id), None)
             held = "" if block is None else block.end()

@@ -29,6 +29,7 @@ class Observer(Role):
     """
 
     stage: ClassVar[int] = Stage.OBSERVE
+    told: ClassVar[frozenset[str]] = frozenset({"on_outcome", "on_part"})
     reads: ClassVar[frozenset[Effect]] = frozenset({"output", "metadata"})
     default_on_error: ClassVar[OnError] = "skip"
     per: ClassVar[Literal["call", "attempt"]] = "call"
@@ -116,7 +117,8 @@ def _overridden(role: Observer, name: str) -> bool:
 
 
 def _told(role: Observer, rules: Rules) -> Callable[[Outcome], Any]:
-    return awaiting(role.on_outcome, f"{role.id}.on_outcome", blocking=True) if rules.blocking else role.on_outcome
+    called = awaiting(role.on_outcome, f"{role.id}.on_outcome", blocking=rules.blocking)  # refuses what cannot be
+    return called if rules.blocking else role.on_outcome
 
 
 def _resting(on_outcome: Callable[[Outcome], Any], rest: Rest) -> Callable[[Outcome], Any]:

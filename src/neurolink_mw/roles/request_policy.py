@@ -25,6 +25,7 @@ class RequestPolicy(Role):
     """
 
     stage: ClassVar[int] = Stage.GUARD
+    answers: ClassVar[frozenset[str]] = frozenset({"check"})
     reads: ClassVar[frozenset[Effect]] = frozenset({"prompt", "tools", "params", "metadata"})
     writes: ClassVar[frozenset[Effect]] = frozenset({"prompt", "tools", "params", "metadata"})
     judges: ClassVar[frozenset[Effect]] = frozenset({"prompt"})

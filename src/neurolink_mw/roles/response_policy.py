@@ -60,6 +60,7 @@ class ResponsePolicy(Role):
     """
 
     stage: ClassVar[int] = Stage.GUARD
+    answers: ClassVar[frozenset[str]] = frozenset({"check"})
     reads: ClassVar[frozenset[Effect]] = frozenset({"output"})
     writes: ClassVar[frozenset[Effect]] = frozenset({"output"})
     judges: ClassVar[frozenset[Effect]] = frozenset({"output"})

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from typing import Any, Generic, TypeVar
+from types import FunctionType
+from typing import Any, ClassVar, Generic, TypeVar
 
 import anyio
 
@@ -12,9 +13,11 @@ from ..events import Action, Decision, Subject
 from ..pipeline import BuildContext, Member, Middleware, Rules
 from ..pipeline.bind import awaiting
 from ..pipeline.denial import Denial
+from ..pipeline.hook_checks import check_method
 from ..pipeline.middleware import is_sync
 from ..pipeline.mistake import Mistake
 from ..pipeline.scope import Scope
+from ..pipeline.wording import did_you_mean
 from ..protocol import CallContext
 from .verdict import Verdict
 
@@ -28,6 +31,19 @@ OneRole = TypeVar("OneRole", bound="Role")
 class Role(Member):
     """Base of all roles. One instance may stand in many chains: the rules of a place live in the adapter that stands
     there for it."""
+
+    answers: ClassVar[frozenset[str]] = frozenset()  # methods that have to return something
+    told: ClassVar[frozenset[str]] = frozenset()  # methods that need not
+
+    def __init_subclass__(cls, **kwargs: object) -> None:
+        super().__init_subclass__(**kwargs)
+        for name in cls.answers | cls.told:
+            expected = next((vars(base)[name] for base in cls.__mro__[:0:-1] if name in vars(base)), None)
+            if isinstance(expected, FunctionType):
+                check_method(cls, name, expected, returns=name in cls.answers)
+        for name in vars(cls):
+            if cls.told and name.startswith("on_") and name not in cls.told:
+                raise ConfigError(f"{cls.__name__}.{name} is never called{did_you_mean(name, sorted(cls.told))}")
 
 
 class Adapter(Middleware, Generic[OneRole]):

@@ -65,6 +65,7 @@ class TextTransform(Role):
     """
 
     stage: ClassVar[int] = Stage.REDACT
+    answers: ClassVar[frozenset[str]] = frozenset({"transform"})
     reads: ClassVar[frozenset[Effect]] = frozenset({"output"})
     writes: ClassVar[frozenset[Effect]] = frozenset({"output"})
     lookahead: int | None = None
@@ -237,7 +238,7 @@ class _HeldReasoning:
         """Returns the ids of the blocks that are whole now."""
         self._queue.append(part)
         if isinstance(part, ReasoningStart):
-            self._thoughts[part.id] = []
+            self._thoughts.setdefault(part.id, [])
         elif isinstance(part, ReasoningDelta):  # one of no block begins one
             self._thoughts.setdefault(part.id, []).append(part.delta)
         elif isinstance(part, ReasoningEnd) and part.id in self._thoughts:

@@ -36,16 +36,24 @@ def allow() -> Verdict:
 
 
 def deny(code: str, message: str = REFUSAL) -> Verdict:
-    """Refuse. `code` goes into outcomes and events, `message` to the user."""
-    return Verdict("deny", code, message)
+    """Refuse. `code` goes into outcomes and events, `message` to the user. ValueError if one of them is no text."""
+    if not isinstance(message, str):
+        raise ValueError("deny(code, message): the message is a text for the user")
+    return Verdict("deny", _code(code), message)
 
 
 def replace(replacement: str | CallOptions, code: str = "replaced") -> Verdict:
     """Put a text in the place of what was judged: the joined text, the joined reasoning, or the input of one tool
     call. A request policy may give whole call options instead."""
-    return Verdict("replace", code, "", replacement)
+    return Verdict("replace", _code(code), "", replacement)
 
 
 def flag(code: str) -> Verdict:
     """Let it pass, and say so in the outcome and as an event."""
-    return Verdict("flag", code)
+    return Verdict("flag", _code(code))
+
+
+def _code(code: object) -> str:
+    if not isinstance(code, str) or not code:
+        raise ValueError("the code of a verdict is a text that says why, for programs")
+    return code
