@@ -413,7 +413,6 @@ def test_roles_are_members_like_any_other() -> None:
 def test_a_role_that_fails_by_itself_is_caught_though_its_place_handles_that() -> None:
     class Forgets(ResponsePolicy):
         def check(self, view: View) -> Verdict:
-            said = allow() if view.text == sound.SECRET else None
-            return said  # type: ignore[return-value]  # that is what is wrong with it
+            return allow() if view.text == sound.SECRET else None  # type: ignore[return-value]  # what is wrong
 
     assert "it failed by itself (ConfigError)" in faults(Forgets)[PLAIN]
