@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from typing import Any, ClassVar
 
 from ..errors import ConfigError
 from ..pipeline import Effect, Middleware, OnError, Rules, Stage
 from ..pipeline.mistake import Mistake
-from ..pipeline.wording import did_you_mean
 from ..protocol import (
     CallContext,
     CallOptions,
@@ -33,6 +32,7 @@ from .units import (
     filtered,
     is_judged,
     marked_denied,
+    require_channels,
     with_texts,
     without_body,
     without_traces,
@@ -267,11 +267,4 @@ def _require_settings(role: ResponsePolicy) -> None:
         raise ConfigError(f"{name}.streaming is an instance: write {mode.__name__}({'n' if mode is Window else ''})")
     if not isinstance(mode, Hold | Window | Pass):
         raise ConfigError(f"{name}.streaming is Hold(), Window(n) or Pass(), not {type(mode).__name__}")
-    if isinstance(role.sees, str) or not isinstance(role.sees, Collection):
-        given = "one string" if isinstance(role.sees, str) else type(role.sees).__name__
-        raise ConfigError(f"{name}.sees is a list of {', '.join(CHANNELS)}, not {given}")
-    for channel in role.sees:
-        if channel not in CHANNELS:
-            raise ConfigError(f"{name}.sees cannot name {channel!r}{did_you_mean(str(channel), list(CHANNELS))}")
-    if not role.sees:
-        raise ConfigError(f"{name}.sees is empty: a policy judges one of {', '.join(CHANNELS)}")
+    require_channels(f"{name}.sees", role.sees, "a policy judges")

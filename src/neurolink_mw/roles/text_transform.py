@@ -13,7 +13,6 @@ from ..pipeline import Effect, Middleware, Rules, Stage
 from ..pipeline.bind import awaiting
 from ..pipeline.middleware import is_sync
 from ..pipeline.mistake import Mistake
-from ..pipeline.wording import did_you_mean
 from ..protocol import (
     CallContext,
     CallOptions,
@@ -39,7 +38,7 @@ from ..protocol.blocks import BlockRewriter
 from ..protocol.parts import BLOCK_DELTAS
 from .lookahead import Lookahead, RewritingBlock, Whole, transformed
 from .role import PATIENCE_S, Adapter, Role, within
-from .units import CHANNELS, without_body
+from .units import CHANNELS, require_channels, without_body
 
 TRANSFORMED = "transformed"
 """The code by which outcomes tell that a transform changed something."""
@@ -336,14 +335,7 @@ def _require_settings(role: TextTransform, rules: Rules) -> None:
     transform: object = role.transform
     if getattr(transform, "__func__", transform) is TextTransform.transform:
         raise ConfigError(f"{name} has no transform(): it says what becomes of a text")
-    if isinstance(role.applies_to, str) or not isinstance(role.applies_to, Collection):
-        given = "one string" if isinstance(role.applies_to, str) else type(role.applies_to).__name__
-        raise ConfigError(f"{name}.applies_to is a list of {', '.join(CHANNELS)}, not {given}")
-    for kind in role.applies_to:
-        if kind not in CHANNELS:
-            raise ConfigError(f"{name}.applies_to cannot name {kind!r}{did_you_mean(str(kind), list(CHANNELS))}")
-    if not role.applies_to:
-        raise ConfigError(f"{name}.applies_to is empty: a transform rewrites one of {', '.join(CHANNELS)}")
+    require_channels(f"{name}.applies_to", role.applies_to, "a transform rewrites")
     reach: object = role.lookahead
     if is_sync(transform) and (isinstance(reach, bool) or not isinstance(reach, int) or reach < 1):
         raise ConfigError(

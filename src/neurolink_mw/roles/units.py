@@ -6,7 +6,9 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TypeVar
 
+from ..errors import ConfigError
 from ..pipeline.denial import MARK
+from ..pipeline.wording import did_you_mean
 from ..protocol import (
     CallContext,
     Content,
@@ -25,6 +27,19 @@ Result = TypeVar("Result", GenerateResult, StreamResult)
 
 CHANNELS = ("text", "reasoning", "tool_input")
 """What a policy may see."""
+
+
+def require_channels(setting: str, given: object, what_for: str) -> None:
+    """ConfigError for a setting of a role that does not name some of them."""
+    listed = ", ".join(CHANNELS)
+    if isinstance(given, str) or not isinstance(given, Collection):
+        kind = "one string" if isinstance(given, str) else type(given).__name__
+        raise ConfigError(f"{setting} is a list of {listed}, not {kind}")
+    for channel in given:
+        if channel not in CHANNELS:
+            raise ConfigError(f"{setting} cannot name {channel!r}{did_you_mean(str(channel), list(CHANNELS))}")
+    if not given:
+        raise ConfigError(f"{setting} is empty: {what_for} one of {listed}")
 
 
 @dataclass(frozen=True, slots=True)
