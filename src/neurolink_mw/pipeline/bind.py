@@ -158,7 +158,7 @@ def _transforming(
 ) -> Call[R]:
     async def transforming(options: CallOptions) -> R:
         changed = await transform(options, kind, model)
-        if changed.__class__ is not CallOptions or changed.context is DETACHED:
+        if changed.__class__ is not CallOptions or (changed.context is DETACHED and options.context is not DETACHED):
             changed = checked_options(id, changed, options)
         return await call(changed)
 
