@@ -492,6 +492,14 @@ def test_a_hook_that_always_raises_is_no_forgotten_return() -> None:
     assert Refusing().id == "refusing"
 
 
+def test_a_hook_that_returns_something_on_one_way_only_is_no_forgotten_return() -> None:
+    class Choosing(Middleware):
+        async def wrap_generate(self, model: LanguageModel, options: CallOptions) -> GenerateResult:
+            return await model.do_generate(options) if options.tools else None  # type: ignore[return-value]
+
+    assert Choosing().id == "choosing"
+
+
 def test_a_hook_with_the_wrong_arguments_is_refused_when_the_class_is_defined() -> None:
     with pytest.raises(ConfigError, match=r"Short.wrap_stream is called as wrap_stream\(model, options\)"):
 

@@ -59,5 +59,7 @@ def _never_returns_a_value(code: CodeType) -> bool:
         if step.opname == "RETURN_CONST":  # Python 3.12 and 3.13
             ways_out.append(step.argval is None)
         elif step.opname == "RETURN_VALUE":
-            ways_out.append(before is not None and before.opname == "LOAD_CONST" and before.argval is None)
+            # Where something jumps to the return itself, another value may be on its way: `return x if y else None`.
+            nothing = before is not None and before.opname == "LOAD_CONST" and before.argval is None
+            ways_out.append(nothing and not step.is_jump_target)
     return bool(ways_out) and all(ways_out)
