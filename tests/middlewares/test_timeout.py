@@ -11,7 +11,7 @@ from typing import Any
 import anyio
 import anyio.to_thread
 import pytest
-from tests.pipeline.builders import ASKED, Layer, Watch, parts, read, read_into, run, until
+from tests.pipeline.builders import ASKED, Layer, Watch, closed_while_read, parts, read, read_into, run, until
 
 from neurolink_mw import (
     CallOptions,
@@ -254,16 +254,7 @@ async def test_a_stream_that_is_left_unread_is_closed(limit: str) -> None:
 async def test_a_stream_may_be_read_by_another_task_and_closed_by_a_third(limit: str) -> None:
     model, watch = ScriptedModel([AFTER_CONTENT]), Watch()
     stream = (await wrap_model(model, [watch, only(limit, LONG)]).do_stream(ASKED)).stream
-    seen: list[StreamPart] = []
-
-    async def reader() -> None:
-        with pytest.raises(anyio.ClosedResourceError):
-            await read_into(seen, stream)
-
-    async with anyio.create_task_group() as tasks:
-        tasks.start_soon(reader)
-        await until(lambda: len(seen) == 3)
-        await stream.aclose()
+    await closed_while_read(stream, after=3)
     assert watch.only.status == "abandoned"
     assert model.calls[0].closed == 1
 

@@ -10,6 +10,7 @@ from typing import Any, TypeAlias
 
 import anyio
 import anyio.lowlevel
+import pytest
 
 from neurolink_mw.errors import PolicyDenied
 from neurolink_mw.pipeline import BuildContext, Middleware, Outcome, Statistics, Use, When, wrap_model
@@ -233,6 +234,20 @@ async def read_into(seen: list[StreamPart], stream: PartStream) -> None:
         seen.append(part)
 
 
+async def closed_while_read(stream: PartStream, *, after: int) -> None:
+    """One task reads; when it has so many parts and waits for more, another closes. The reader is told."""
+    seen: list[StreamPart] = []
+
+    async def reader() -> None:
+        with pytest.raises(anyio.ClosedResourceError):
+            await read_into(seen, stream)
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(reader)
+        await until(lambda: len(seen) == after)
+        await stream.aclose()
+
+
 async def run(model: LanguageModel, kind: Kind, options: CallOptions = ASKED) -> None:
     """One call, of either kind, to its end."""
     if kind == "generate":
@@ -283,6 +298,27 @@ def streaming(fn: Callable[[PartStream, CallOptions], AsyncIterator[StreamPart]]
         return (await model.do_stream(options)).through(lambda stream: fn(stream, options))
 
     return Member(id, wrap_stream=wrap, needs_scope=True)
+
+
+class OwnFault(Exception):
+    """A member's own, which no model raises."""
+
+
+def skipped_generator(fn: Callable[[PartStream, CallOptions], AsyncIterator[StreamPart]]) -> Use:
+    return Use(streaming(fn), on_error="skip")
+
+
+def failing_after(count: int, *, taken: int = 0) -> Use:
+    """Passes so many parts on, takes so many more, and fails."""
+
+    async def pass_on(stream: PartStream, options: CallOptions) -> AsyncIterator[StreamPart]:
+        for _ in range(count):
+            yield await anext(stream.__aiter__())
+        for _ in range(taken):
+            await anext(stream.__aiter__())
+        raise OwnFault
+
+    return skipped_generator(pass_on)
 
 
 class Handler(Middleware):

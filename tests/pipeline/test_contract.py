@@ -11,6 +11,7 @@ import pytest
 from pydantic import BaseModel, ConfigDict, Field, SecretStr, field_validator
 
 from neurolink_mw.errors import ConfigError
+from neurolink_mw.pipeline import Member as AnyMember
 from neurolink_mw.pipeline import Middleware, MiddlewareConfig, Stage, Use, wrap_model
 from neurolink_mw.protocol import (
     CallOptions,
@@ -42,6 +43,14 @@ async def nothing(*args: object) -> None:
 
 
 # -- the class
+
+
+def test_what_is_neither_a_middleware_nor_a_role_cannot_stand_in_a_chain() -> None:
+    class Lost(AnyMember):
+        pass
+
+    with pytest.raises(ConfigError, match=r"^Lost is neither a Middleware nor a role: derive it from one of them$"):
+        wrap_model(ScriptedModel("Hi"), [Lost()])
 
 
 @pytest.mark.parametrize(

@@ -18,16 +18,15 @@ from .builders import (
     Layer,
     Watch,
     chain,
+    closed_while_read,
     collected,
     denying_at,
     dropping,
     parts,
     policy,
     read,
-    read_into,
     said,
     streaming,
-    until,
 )
 
 pytestmark = pytest.mark.anyio
@@ -109,15 +108,6 @@ async def test_a_stream_whose_consumer_is_cancelled_while_it_waits_is_cancelled_
 
 async def test_a_refusal_closed_from_another_task_while_the_model_hangs() -> None:
     watch, inside = Watch(), ScriptedModel([[*parts("a", finish=None), HOLD]])
-    seen: list[StreamPart] = []
-
-    async def reader(stream: PartStream) -> None:
-        with pytest.raises(anyio.ClosedResourceError):
-            await read_into(seen, stream)
-
     stream = (await chain(inside, [denying_at(9)], watch=watch).do_stream(ASKED)).stream
-    async with anyio.create_task_group() as tasks:
-        tasks.start_soon(reader, stream)
-        await until(lambda: len(seen) == 4)
-        await stream.aclose()
+    await closed_while_read(stream, after=4)
     assert (watch.only.status, inside.calls[0].closed) == ("abandoned", 1)

@@ -12,7 +12,20 @@ import pytest
 from neurolink_mw.protocol import CallOptions, GenerateResult, Kind, LanguageModel, PartStream, StreamPart, StreamResult
 from neurolink_mw.testing import HOLD, ScriptedModel
 
-from .builders import ASKED, Member, Watch, answer, chain, parts, read, read_into, run, until, watched
+from .builders import (
+    ASKED,
+    Member,
+    Watch,
+    answer,
+    chain,
+    closed_while_read,
+    parts,
+    read,
+    read_into,
+    run,
+    until,
+    watched,
+)
 
 pytestmark = pytest.mark.anyio
 
@@ -28,16 +41,7 @@ both = pytest.mark.parametrize("kind", ["generate", "stream"])
 async def test_closed_by_another_task_while_a_read_waits_it_is_abandoned_and_the_reader_told(depth: int) -> None:
     model, watch, inside = watched([*parts("a", finish=None), HOLD], depth)
     stream = (await model.do_stream(ASKED)).stream
-    seen: list[StreamPart] = []
-
-    async def reader() -> None:
-        with pytest.raises(anyio.ClosedResourceError):
-            await read_into(seen, stream)
-
-    async with anyio.create_task_group() as tasks:
-        tasks.start_soon(reader)
-        await until(lambda: len(seen) == 4)
-        await stream.aclose()
+    await closed_while_read(stream, after=4)
     assert (watch.only.status, watch.only.error, watch.only.parts) == ("abandoned", None, 4)
     assert inside.calls[0].closed == 1
 
@@ -70,16 +74,7 @@ class QuietSource:
 async def test_a_source_that_just_ends_when_it_is_closed_is_abandoned_all_the_same(depth: int) -> None:
     watch = Watch()
     stream = (await chain(QuietSource(), [], watch=watch, depth=depth).do_stream(ASKED)).stream
-    seen: list[StreamPart] = []
-
-    async def reader() -> None:
-        with pytest.raises(anyio.ClosedResourceError):
-            await read_into(seen, stream)
-
-    async with anyio.create_task_group() as tasks:
-        tasks.start_soon(reader)
-        await until(lambda: len(seen) == 4)
-        await stream.aclose()
+    await closed_while_read(stream, after=4)
     assert watch.only.status == "abandoned"
 
 
@@ -95,16 +90,7 @@ async def test_a_member_that_hides_the_closing_does_not_turn_it_into_an_end() ->
     watch = Watch()
     inside = ScriptedModel([[*parts("a", finish=None), HOLD]])
     stream = (await chain(inside, [Member(wrap_stream=hiding)], watch=watch).do_stream(ASKED)).stream
-    seen: list[StreamPart] = []
-
-    async def reader() -> None:
-        with pytest.raises(anyio.ClosedResourceError):
-            await read_into(seen, stream)
-
-    async with anyio.create_task_group() as tasks:
-        tasks.start_soon(reader)
-        await until(lambda: len(seen) == 4)
-        await stream.aclose()
+    await closed_while_read(stream, after=4)
     assert watch.only.status == "abandoned"
 
 

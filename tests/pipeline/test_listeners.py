@@ -22,6 +22,7 @@ from .builders import (
     Watch,
     answer,
     chain,
+    closed_while_read,
     collected,
     dropping,
     layers,
@@ -29,7 +30,6 @@ from .builders import (
     parts,
     read,
     run,
-    until,
 )
 
 pytestmark = pytest.mark.anyio
@@ -186,6 +186,15 @@ async def test_a_listener_that_raises_a_cancellation_by_itself_changes_nothing(k
     assert watch.only.status == "ok"
 
 
+async def test_an_async_listener_that_raises_the_cancellation_of_asyncio_changes_nothing() -> None:
+    async def cancelled(outcome: Outcome) -> None:
+        raise asyncio.CancelledError
+
+    watch = Watch()
+    await run(wrap_model(ScriptedModel("Hi"), [watch, listening("cancelled", cancelled)]), "generate")
+    assert watch.only.status == "ok"
+
+
 def test_a_listener_that_awaits_what_was_cancelled_changes_nothing() -> None:
     async def main() -> None:
         left = asyncio.create_task(asyncio.sleep(60))
@@ -225,6 +234,23 @@ async def test_an_async_listener_of_a_dropped_stream_is_told_on_the_loop() -> No
         await wrap_model(ScriptedModel([parts("a")]), [listening("async", note)]).do_stream(ASKED)
         await collected(lambda: told)
     assert told == ["abandoned"]
+
+
+def test_who_is_told_of_a_stream_that_outlives_its_loop_cannot_deny_the_call_any_more(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    def deny(outcome: Outcome) -> None:
+        raise outcome.context.deny("late")
+
+    held: list[StreamResult] = []
+
+    async def leave_open() -> None:
+        held.append(await wrap_model(ScriptedModel([parts("a")]), [listening("denies", deny)]).do_stream(ASKED))
+
+    anyio.run(leave_open)
+    with dropping():
+        held.clear()
+    assert "denies failed on an outcome: ConfigError" in caplog.text
 
 
 def test_an_async_listener_of_a_stream_that_outlives_its_loop_is_logged(caplog: pytest.LogCaptureFixture) -> None:
@@ -288,25 +314,11 @@ async def test_a_stream_with_a_listener_to_its_parts_is_closed_like_any_other(re
 
 
 async def test_a_stream_with_a_listener_to_its_parts_can_be_closed_while_it_is_read() -> None:
-    model = wrap_model(
-        ScriptedModel([[*parts("a", finish=None), HOLD]]), [listening("ear", on_part=lambda part: seen.append(part))]
-    )
-    seen: list[StreamPart] = []
-    stream = (await model.do_stream(ASKED)).stream
-
-    async def reader() -> None:
-        with pytest.raises(anyio.ClosedResourceError):
-            await stream_to_its_end(stream)
-
-    async with anyio.create_task_group() as tasks:
-        tasks.start_soon(reader)
-        await until(lambda: len(seen) == 4)
-        await stream.aclose()
-
-
-async def stream_to_its_end(stream: object) -> None:
-    async for _ in stream:  # type: ignore[attr-defined]
-        pass
+    heard: list[StreamPart] = []
+    inside = ScriptedModel([[*parts("a", finish=None), HOLD]])
+    model = wrap_model(inside, [listening("ear", on_part=heard.append)])
+    await closed_while_read((await model.do_stream(ASKED)).stream, after=4)
+    assert (len(heard), inside.calls[0].closed) == (4, 1)
 
 
 def test_an_async_listener_to_parts_is_refused() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import suppress
 from typing import Any
 
@@ -15,13 +15,15 @@ from neurolink_mw.testing import HOLD, ScriptedModel
 
 from .builders import (
     ASKED,
-    Hook,
     Layer,
     Member,
+    OwnFault,
     Watch,
     chain,
+    closed_while_read,
     collected,
     dropping,
+    failing_after,
     parts,
     read,
     read_into,
@@ -32,31 +34,6 @@ from .builders import (
 pytestmark = pytest.mark.anyio
 
 PARTS = parts("a", "b", "c")
-
-
-class OwnFault(Exception):
-    pass
-
-
-def skipped(hook: Hook) -> Use:
-    return Use(Member(wrap_stream=hook, needs_scope=True), on_error="skip")
-
-
-def skipped_generator(fn: Callable[[PartStream, CallOptions], AsyncIterator[StreamPart]]) -> Use:
-    return Use(streaming(fn), on_error="skip")
-
-
-def failing_after(count: int, *, taken: int = 0) -> Use:
-    """Passes so many parts on, takes so many more, and fails."""
-
-    async def pass_on(stream: PartStream, options: CallOptions) -> AsyncIterator[StreamPart]:
-        for _ in range(count):
-            yield await anext(stream.__aiter__())
-        for _ in range(taken):
-            await anext(stream.__aiter__())
-        raise OwnFault
-
-    return skipped_generator(pass_on)
 
 
 RULES: list[dict[str, Any]] = [{"on_error": "skip"}, {"on_error": "deny"}, {"timeout": 60}]
@@ -101,16 +78,7 @@ async def test_a_stream_that_is_closed_by_another_task_while_a_read_waits(rule: 
     watch, inside = Watch(), ScriptedModel([[*PARTS[:4], HOLD]])
     place = failing_after(1) if skips else Use(Layer(), **rule)
     stream = (await chain(inside, [place], watch=watch).do_stream(ASKED)).stream
-    seen: list[StreamPart] = []
-
-    async def reader() -> None:
-        with pytest.raises(anyio.ClosedResourceError):
-            await read_into(seen, stream)
-
-    async with anyio.create_task_group() as tasks:
-        tasks.start_soon(reader)
-        await until(lambda: len(seen) == 4)
-        await stream.aclose()
+    await closed_while_read(stream, after=4)
     assert (watch.only.status, inside.calls[0].closed) == ("abandoned", 1)
     assert [finding for finding in watch.only.findings if not skips] == []
 

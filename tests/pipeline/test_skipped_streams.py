@@ -26,36 +26,30 @@ from neurolink_mw.protocol import (
 )
 from neurolink_mw.testing import ScriptedModel
 
-from .builders import ASKED, Hook, Member, Watch, answer, chain, parts, read, read_into, said, streaming
+from .builders import (
+    ASKED,
+    Hook,
+    Member,
+    OwnFault,
+    Watch,
+    answer,
+    chain,
+    failing_after,
+    parts,
+    read,
+    read_into,
+    said,
+    skipped_generator,
+    streaming,
+)
 
 pytestmark = pytest.mark.anyio
 
 PARTS = parts("a", "b", "c")
 
 
-class OwnFault(Exception):
-    pass
-
-
 def skipped(hook: Hook) -> Use:
     return Use(Member(wrap_stream=hook, needs_scope=True), on_error="skip")
-
-
-def skipped_generator(fn: Callable[[PartStream, CallOptions], AsyncIterator[StreamPart]]) -> Use:
-    return Use(streaming(fn), on_error="skip")
-
-
-def failing_after(count: int, *, taken: int = 0) -> Use:
-    """Passes so many parts on, takes so many more, and fails."""
-
-    async def pass_on(stream: PartStream, options: CallOptions) -> AsyncIterator[StreamPart]:
-        for _ in range(count):
-            yield await anext(stream.__aiter__())
-        for _ in range(taken):
-            await anext(stream.__aiter__())
-        raise OwnFault
-
-    return skipped_generator(pass_on)
 
 
 # -- exact

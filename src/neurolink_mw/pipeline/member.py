@@ -120,7 +120,7 @@ class Member:
 
     def as_middleware(self, rules: Rules) -> Middleware:
         """What stands in one chain for it, under the rules of its place. ConfigError where they cannot hold."""
-        raise NotImplementedError
+        raise ConfigError(f"{type(self).__name__} is neither a Middleware nor a role: derive it from one of them")
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}(id={self.id!r})"

@@ -268,11 +268,13 @@ class Scope(CallContext):
             self._tell_without_loop(outcome, self._listening())
 
     def _tell_without_loop(self, outcome: Outcome, listening: Iterator[Listener]) -> None:
+        self.telling = True
         for listener in listening:
             told = told_at_once(listener.id, "an outcome", listener.on_outcome, outcome)
             if iscoroutine(told):
                 told.close()
                 _log.warning("%s is async and was not told an outcome: nothing can be awaited now", listener.id)
+        self.telling = False
 
     def _listening(self) -> Iterator[Listener]:
         """Who is told, from the inside out; what hooks registered comes last."""
@@ -297,6 +299,8 @@ def told_at_once(id: str, what: str, fn: Callable[[Any], object] | None, value: 
 
 def _is_being_cancelled() -> bool:
     """Whether this task is, on asyncio; else what a listener awaited was cancelled."""
+    if anyio.get_cancelled_exc_class() is not asyncio.CancelledError:
+        return False  # another loop runs, which never cancels with asyncio's exception
     task = asyncio.current_task()
     return task is not None and task.cancelling() > 0
 

@@ -5,55 +5,36 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 
+from .lookahead import Lookahead
+
 Repl = str | Callable[[re.Match[str]], str]
 
 
-class MatchLookahead:
-    """One block of text. reach: see `reach_of`. `delta`, `end` and `changed` are those of `Lookahead`.
+class MatchLookahead(Lookahead):
+    """Through a pattern, which says more than a function of texts: where its matches are. reach: see `reach_of`.
 
-    A pattern says more than a function of texts: where its matches are. So the text is cut outside of them, where what
-    is left has the same matches by itself; and each match is replaced once.
+    So the text is cut outside of them, where what is left has the same matches by itself; and each match is replaced
+    once.
     """
 
-    __slots__ = ("_held", "_length", "_next", "_pattern", "_reach", "_repl", "changed")
+    __slots__ = ("_pattern", "_repl")
 
     def __init__(self, pattern: re.Pattern[str], repl: Repl, reach: int) -> None:
+        super().__init__(reach)
         self._pattern = pattern
         self._repl = repl
-        self._reach = reach
-        self._next = 2 * reach
-        self._held: list[str] = []
-        self._length = 0
-        self.changed = False
 
-    def delta(self, text: str) -> str:
-        """One more piece. Returns what may leave now."""
-        self._held.append(text)
-        self._length += len(text)
-        if self._length < self._next:
-            return ""
-        buffer = "".join(self._held)
+    def _leaving(self, buffer: str) -> tuple[int, str]:
         matches = list(self._pattern.finditer(buffer))
         cut = self._place_to_cut(buffer, [match.span() for match in matches])
-        if not cut:
-            self._held = [buffer]
-            self._next = 2 * len(buffer)  # so that a text without one costs no more than a few looks at all of it
-            return ""
-        self._held, self._length = [buffer[cut:]], len(buffer) - cut
-        self._next = 2 * self._reach
-        return self._replaced(buffer[:cut], [match for match in matches if match.start() < cut])
+        return cut, self._replaced(buffer[:cut], [match for match in matches if match.start() < cut])
 
-    def end(self) -> str:
-        """The block is over. Returns what was held."""
-        text = "".join(self._held)
-        self._held, self._length = [], 0
+    def _rewritten(self, text: str) -> str:
         return self._replaced(text, list(self._pattern.finditer(text))) if text else ""
 
     def _place_to_cut(self, buffer: str, spans: Sequence[tuple[int, int]]) -> int:
-        """The last place that is outside of all matches, at least `reach` before the end, and leaves a rest with the
-        same matches; 0 if there is none within reach."""
-        last = len(buffer) - self._reach
-        for cut in range(last, max(0, last - 2 * self._reach), -1):
+        """The first place outside of all matches that leaves a rest with the same matches; 0 if there is none."""
+        for cut in self._places(buffer):
             if any(start < cut < end for start, end in spans):
                 continue
             rest = [(start - cut, end - cut) for start, end in spans if start >= cut]

@@ -36,7 +36,7 @@ from ..protocol import (
 from ..protocol.accumulate import Accumulator
 from ..protocol.blocks import BlockRewriter
 from ..protocol.parts import BLOCK_DELTAS
-from .lookahead import Lookahead, RewritingBlock, Whole, transformed
+from .lookahead import FunctionLookahead, RewritingBlock, Whole, transformed
 from .role import PATIENCE_S, Adapter, Role, within
 from .units import CHANNELS, require_channels, without_body
 
@@ -76,7 +76,7 @@ class TextTransform(Role):
 
     def begin_block(self) -> RewritingBlock:
         """What rewrites one block of a stream, where `transform` is sync."""
-        return Lookahead(cast("Callable[[str], str]", self.transform), cast(int, self.lookahead), self.no_text)
+        return FunctionLookahead(cast("Callable[[str], str]", self.transform), cast(int, self.lookahead), self.no_text)
 
     def no_text(self, made: object) -> Mistake:
         """What is wrong with a transform that returned no text."""
