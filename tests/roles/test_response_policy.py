@@ -36,6 +36,7 @@ from neurolink_mw.roles import Hold, Pass, ResponsePolicy, Streaming, Verdict, V
 from neurolink_mw.testing import ScriptedModel, check_stream
 
 from .builders import (
+    IN_A_TURN,
     Policy,
     Watch,
     bomb,
@@ -306,6 +307,40 @@ async def test_or_go_on_without_it() -> None:
     assert (seen, outcome.status) == (parts, "ok")
     result, _ = await gone("generate", [Use(Policy(fail), on_error="skip")], answer())
     assert result == answer()
+
+
+def fails_on_text(verdict: Verdict) -> Any:
+    """Says this of a tool call, and fails on everything else."""
+    return lambda view: verdict if view.kind == "tool_call" else fail(view)
+
+
+@both
+@pytest.mark.parametrize("verdict", [deny("word"), replace('{"a": 1}')], ids=["denied", "replaced"])
+@pytest.mark.parametrize("timeout", [None, 60])
+async def test_but_not_once_it_has_decided_something(kind: Kind, verdict: Verdict, timeout: float | None) -> None:
+    place = Use(Policy(fails_on_text(verdict)), on_error="skip", timeout=timeout)
+    result, outcome = await gone(kind, [place], whole(text("Hi"), call("{bomb}")))
+    assert (outcome.status, "bomb" in everything(result)) == ("denied", False)
+    assert result.finish_reason.raw == "middleware-failed"
+    assert [one.handling for one in failures(outcome)] == ["deny"]
+
+
+@both
+async def test_what_it_only_flagged_does_not_keep_it_from_being_skipped(kind: Kind) -> None:
+    place = Use(Policy(fails_on_text(flag("odd"))), on_error="skip")
+    result, outcome = await gone(kind, [place], whole(text("Hi"), call("{}")))
+    assert (result.text, len(result.tool_calls), outcome.status) == ("Hi", 1, "ok")
+    assert [one.handling for one in failures(outcome)] == ["skip"]
+
+
+@pytest.mark.parametrize("options", [ASKED, IN_A_TURN], ids=["taken-out", "marked"])
+async def test_a_call_that_it_denied_at_the_beginning_of_a_stream_is_not_given_out_after_all(
+    options: CallOptions,
+) -> None:
+    place = Use(Policy(fails_on_text(deny("word"))), on_error="skip")
+    seen, outcome = await streamed([place], whole(call("{bomb}"), text("Hi")), options)
+    assert (outcome.status, leaky(seen, "bomb")) == ("denied", False)
+    check_stream(seen)
 
 
 # -- streams that end otherwise

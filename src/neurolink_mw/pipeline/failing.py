@@ -9,7 +9,8 @@ the member's. For the rest:
   stands; if it failed, that failure does; if it was not asked, it is asked with the options as they were before this
   layer. In a stream that works as long as the member has passed on every part unchanged: what it took and has not
   passed on is given out, then the rest. After a changed part the failure is raised, since nobody could tell what is
-  missing.
+  missing. A policy that denied or replaced something of this call before it failed refuses it, as with "deny": to give
+  out the model's answer would undo what was decided.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 
-from ..events import Handling, MemberFailed
+from ..events import Decision, Handling, MemberFailed
 from ..protocol import DETACHED, CallContext, CallOptions, with_context
 from .mistake import Mistake
 from .own_time import Overdue, OwnTime
@@ -71,11 +72,22 @@ class Keeper:
         if self._rest is not None:
             self._rest.failed()
         handling: Handling = "raise" if too_late else self.rules.on_error
+        if handling == "skip" and self._has_decided(context):
+            handling = "deny"
         self._note(context, error, handling)
         if handling == "deny":
             raise self._denial(context) from error
         if handling == "raise":
             raise error
+
+    def _has_decided(self, context: CallContext) -> bool:
+        """Whether the member changed something of this call by a verdict."""
+        scope = context.scope
+        findings = scope.findings if isinstance(scope, Scope) else None
+        return any(
+            isinstance(one, Decision) and one.by == self.id and not one.shadow and one.action != "flagged"
+            for one in findings or ()
+        )
 
     def _denial(self, context: CallContext) -> BaseException:
         return context.deny(FAILED, _FAILED, by=self.id)
