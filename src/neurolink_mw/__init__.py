@@ -9,6 +9,10 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from .api import generate as generate
+    from .api import generate_sync as generate_sync
+    from .api import stream as stream
+    from .api import stream_sync as stream_sync
     from .config import Pipeline as Pipeline
     from .pipeline import BuildContext as BuildContext
     from .pipeline import Middleware as Middleware
@@ -29,8 +33,12 @@ if TYPE_CHECKING:
     from .protocol import from_json as from_json
     from .protocol import primed as primed
     from .protocol import to_json as to_json
+    from .tools import Tool as Tool
+    from .tools import tool as tool
 
 _HOME = {
+    **dict.fromkeys(("generate", "generate_sync", "stream", "stream_sync"), "api"),
+    **dict.fromkeys(("Tool", "tool"), "tools"),
     "Pipeline": "config",
     **dict.fromkeys(
         ("BuildContext", "Middleware", "MiddlewareConfig", "Outcome", "Stage", "Use", "When", "wrap_model"), "pipeline"

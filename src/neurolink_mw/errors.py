@@ -7,7 +7,13 @@ the provider asked to wait. Messages name the place and the remedy; they never h
 
 from __future__ import annotations
 
-from typing import ClassVar
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, ClassVar
+
+if TYPE_CHECKING:
+    from .loop.step import StepResult
+    from .protocol import Message, Usage
+    from .tools import ToolExecution
 
 
 class NeurolinkError(Exception):
@@ -28,6 +34,40 @@ class ProtocolError(NeurolinkError, ValueError):
     def __init__(self, message: str, *, path: str = "") -> None:
         super().__init__(f"{path}: {message}" if path else message)
         self.path = path
+
+
+class SchemaValidationError(NeurolinkError):
+    """An answer, or a tool's input, that does not fit its schema. `problems` says what is wrong, one place each, in
+    words for the model; `text` is the answer itself, where it was a text, and is never part of the message."""
+
+    def __init__(self, message: str, *, problems: tuple[str, ...] = (), text: str | None = None) -> None:
+        super().__init__(message)
+        self.problems = problems
+        self.text = text
+
+
+class TurnError(NeurolinkError):
+    """A turn of several steps that failed after some of them were done; `__cause__` says why. It cannot be tried again
+    as a whole, since tools have run.
+
+    steps: the completed ones. usage: what they cost. messages: the conversation as far as it went, with a result for
+    every tool call, to go on from. tool_executions: what became of each call.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        steps: Sequence[StepResult] = (),
+        usage: Usage | None = None,
+        messages: Sequence[Message] = (),
+        tool_executions: Sequence[ToolExecution] = (),
+    ) -> None:
+        super().__init__(message)
+        self.steps = tuple(steps)
+        self.usage = usage
+        self.messages = tuple(messages)
+        self.tool_executions = tuple(tool_executions)
 
 
 class PolicyDenied(NeurolinkError):
@@ -88,7 +128,13 @@ class InvalidRequestError(ProviderError):
 
 
 class ContextOverflowError(InvalidRequestError):
-    """The prompt does not fit into the model's context window."""
+    """The prompt does not fit into the model's context window.
+
+    prompt_tokens, limit_tokens: how long it was and how long it may be, where the provider said so.
+    """
+
+    prompt_tokens: int | None = None
+    limit_tokens: int | None = None
 
 
 class RateLimitError(ProviderError):

@@ -56,11 +56,17 @@ class Keeper:
 
     def rests(self, context: CallContext) -> bool:
         """Whether the member has failed too often of late. Then "skip" leaves it out, and "deny" refuses the call."""
+        if not self.is_left_alone(context):
+            return False
+        if self.rules.on_error == "deny":
+            raise self._denial(context)
+        return True
+
+    def is_left_alone(self, context: CallContext) -> bool:
+        """Whether the member has failed too often of late, so that `on_error` holds at once."""
         if self._rest is None or not self._rest.resting():
             return False
         self._note(context, None, self.rules.on_error)
-        if self.rules.on_error == "deny":
-            raise self._denial(context)
         return True
 
     def worked(self) -> None:
@@ -69,16 +75,21 @@ class Keeper:
 
     def failed(self, error: Exception, context: CallContext, *, too_late: bool = False) -> None:
         """The member failed. Returns only if it is to be skipped. too_late: it cannot be skipped any more."""
+        handling = self.handle(error, context, too_late=too_late)
+        if handling == "deny":
+            raise self._denial(context) from error
+        if handling == "raise":
+            raise error
+
+    def handle(self, error: Exception, context: CallContext, *, too_late: bool = False) -> Handling:
+        """Note that the member failed, and say what is to be done about it."""
         if self._rest is not None:
             self._rest.failed()
         handling: Handling = "raise" if too_late else self.rules.on_error
         if handling == "skip" and self._has_decided(context):
             handling = "deny"
         self._note(context, error, handling)
-        if handling == "deny":
-            raise self._denial(context) from error
-        if handling == "raise":
-            raise error
+        return handling
 
     def _has_decided(self, context: CallContext) -> bool:
         """Whether the member changed something of this call by a verdict."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
 from inspect import iscoroutinefunction
 from typing import ClassVar
 
@@ -93,6 +94,10 @@ class Middleware(Member):
     async def wrap_decide(self, model: DecisionModel, options: DecideOptions) -> DecideResult:
         """Around one decision."""
         return await model.do_decide(options)
+
+    def tool_hook(self, *, around_turn: bool) -> Callable[[ToolRunner, ToolCall], Awaitable[ToolOutcome]] | None:
+        """What this member puts around tools, None for nothing. around_turn: it stands around the whole turn."""
+        return self.wrap_tool if overrides(self, "wrap_tool") else None
 
     def override_provider(self, model: LanguageModel) -> str:
         """The provider that models further out show. Asked once, at build."""

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from inspect import isawaitable, iscoroutine
 from itertools import chain
 from time import perf_counter
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import anyio
 
@@ -27,6 +27,7 @@ from ..protocol import (
     PartStream,
     Usage,
 )
+from ..protocol.cancellation import is_cancellation
 from ..protocol.context import REFUSAL, AtEnd
 from .build import Listener
 from .denial import Denial
@@ -34,12 +35,17 @@ from .outcome import Outcome, Status
 from .place import MODEL
 from .record import CallRecord, Clocks
 
+if TYPE_CHECKING:
+    from .tool_hooks import ToolHook
+
 _log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
 class Host:
-    """What all scopes of one chain share: its model as callers see it, who listens, its members' ids."""
+    """What all scopes of one chain share: its model as callers see it, who listens, its members' ids. tool_hooks: what
+    its members put around the tools of a turn that it is around. judges_output: one of them may deny or change what an
+    answer says."""
 
     model: LanguageModel
     listeners: tuple[Listener, ...]
@@ -47,6 +53,8 @@ class Host:
     listening: frozenset[str] = frozenset()
     raises_denials: bool = False
     events: Callable[[Event], None] | None = None
+    tool_hooks: tuple[ToolHook, ...] = ()
+    judges_output: bool = False
 
     def with_listeners(self, listeners: Sequence[Listener]) -> Host:
         """The same chain with fewer who listen."""
@@ -253,7 +261,7 @@ class Scope(CallContext):
                 self._tell_without_loop(outcome, listening)
                 raise
             except BaseException as error:
-                if isinstance(error, asyncio.CancelledError) and not _is_being_cancelled():
+                if isinstance(error, asyncio.CancelledError) and not is_cancellation(error):
                     _log.warning("%s failed on an outcome: it awaited what was cancelled", listener.id)
                     continue
                 # asyncio's `task.cancel()` goes through shields; the others are told all the same.
@@ -295,14 +303,6 @@ def told_at_once(id: str, what: str, fn: Callable[[Any], object] | None, value: 
     except BaseException as error:
         _log.warning("%s failed on %s: %s", id, what, type(error).__name__)
         return None
-
-
-def _is_being_cancelled() -> bool:
-    """Whether this task is, on asyncio; else what a listener awaited was cancelled."""
-    if anyio.get_cancelled_exc_class() is not asyncio.CancelledError:
-        return False  # another loop runs, which never cancels with asyncio's exception
-    task = asyncio.current_task()
-    return task is not None and task.cancelling() > 0
 
 
 _UNKNOWN = Usage()

@@ -27,16 +27,23 @@ from .scope import Scope
 _log = logging.getLogger(__name__)
 
 
+def is_turn(model: object) -> bool:
+    """Whether a model is a whole turn, whose steps are what calls a model."""
+    return getattr(model, "is_turn", False) is True
+
+
 class Tap:
     """The innermost layer: every call that reaches the model goes into the scope's account.
 
-    leaf: False where the model is a chain with a scope of its own, which accounts for its calls itself. seen: no
+    leaf: False where the model accounts for its calls itself: a chain with a scope of its own, or a turn. seen: no
     member stands between the boundary and the model, so that the boundary sees each answer as the model gave it and
-    settles the account; the tap then only begins it, which spares a frame a call and a generator a part.
+    settles the account; the tap then only begins it, which spares a frame a call and a generator a part. counts: its
+    calls are attempts of the scope that they are in; those of a turn's steps are not.
     """
 
-    def __init__(self, model: LanguageModel, *, leaf: bool, seen: bool = False) -> None:
+    def __init__(self, model: LanguageModel, *, leaf: bool, seen: bool = False, counts: bool = True) -> None:
         self._leaf = leaf
+        self._counts = counts
         self._generate = model.do_generate
         self._stream = model.do_stream
         self.provider = model.provider
@@ -95,8 +102,9 @@ class Tap:
         if scope is not None:
             if scope.denial is not None:  # somebody took it for a failure, and tries again
                 raise scope.denial
-            scope.attempts += 1
-            scope.answered_by = None  # whoever answered an earlier try of this call
+            if self._counts:
+                scope.attempts += 1
+                scope.answered_by = None  # whoever answered an earlier try of this call
         if not self._leaf:
             return None
         attempt = Attempt(kind, self.provider, self.model_id, context.helper)

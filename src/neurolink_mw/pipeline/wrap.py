@@ -12,7 +12,7 @@ from typing import Literal, TypeAlias, get_args
 
 from ..errors import ConfigError
 from ..events import CallEnded, Event
-from ..protocol import SPECIFICATION_VERSION, GenerateResult, LanguageModel, StreamResult, supported_urls
+from ..protocol import SPECIFICATION_VERSION, CallContext, GenerateResult, LanguageModel, StreamResult, supported_urls
 from .bind import GENERATE, STREAM, Call, Layer, LayerRules, bind_call, names_of
 from .boundary import Boundary
 from .build import BuildContext, Listener, Surroundings
@@ -26,7 +26,8 @@ from .outcome import Outcome
 from .place import MODE_OFF, Use, as_uses
 from .record import Statistics
 from .scope import Host
-from .tap import Tap
+from .tap import Tap, is_turn
+from .tool_hooks import hooks_of
 
 Denied: TypeAlias = Literal["refuse", "raise"]
 
@@ -56,7 +57,7 @@ class WrappedModel:
 
     __slots__ = (
         *("_layers", "_listeners", "_statistics", "chain", "do_generate", "do_stream"),
-        *("model_id", "provider", "scoped", "supported_urls"),
+        *("_with_scope", "is_turn", "model_id", "provider", "scoped", "supported_urls", "tool_hooks"),
     )
     specification_version = SPECIFICATION_VERSION
 
@@ -77,13 +78,21 @@ class WrappedModel:
         self._listeners = listeners
         self._statistics = statistics
         self._layers = layers
+        self._with_scope: WrappedModel | None = self if scoped else None
+        self.is_turn = is_turn(chain.model)
+        self.tool_hooks = hooks_of(
+            chain.placed, lambda place: _keeper(place, chain.surroundings), around_turn=self.is_turn
+        )
         core = _compose(chain, layers, scoped=scoped, timed=statistics is not None)
         self.provider = core.provider
         self.model_id = core.model_id
         self.supported_urls = supported_urls(core)
         if scoped:
             events = chain.surroundings.events
-            host = Host(core, tuple(listeners), chain.ids, chain.listening, chain.denied == "raise", events)
+            refuses = chain.denied == "refuse"
+            hooks = self.tool_hooks if self.is_turn else ()
+            judges = any("output" in place.use.member.writes | place.use.member.judges for place in chain.placed)
+            host = Host(core, tuple(listeners), chain.ids, chain.listening, not refuses, events, hooks, judges)
             boundary = Boundary(host, timed=statistics is not None)
             self.do_generate, self.do_stream = boundary.do_generate, boundary.do_stream
         else:
@@ -91,9 +100,11 @@ class WrappedModel:
 
     def with_scope(self) -> WrappedModel:
         """The same chain with a scope of its own, so that a chain further out can account for what happens in it."""
-        if self.scoped:
-            return self
-        return WrappedModel(self.chain, self._listeners, self._statistics, scoped=True, layers=self._layers)
+        if self._with_scope is None:
+            self._with_scope = WrappedModel(
+                self.chain, self._listeners, self._statistics, scoped=True, layers=self._layers
+            )
+        return self._with_scope
 
     def seen_by(self, index: int) -> Layer:
         """The next model in, as the member at `index` sees it: its names and addresses, without the calls."""
@@ -172,8 +183,17 @@ def wrap_placed(
     # Around a chain that has a scope, so that what is denied there is not taken for an answer on its way out.
     around_scope = isinstance(model, WrappedModel) and model.scoped
     scoped = around_scope or bool(listeners) or any(_needs_scope(place) for place in taking_part)
+    # A turn finds what stands around its tools by the scopes that it runs in.
+    scoped = scoped or (is_turn(model) and any(place.member.tool_hook(around_turn=True) for place in taking_part))
     layers = _name_layers(chain, provider, model_id)
     return WrappedModel(chain, tuple(listeners), statistics, scoped=scoped, layers=layers)
+
+
+def accounted(model: LanguageModel, context: CallContext) -> LanguageModel:
+    """The model of a turn's step, such that its calls stand in the accounts of the scopes that the turn runs in."""
+    if context.scope is None or is_turn(model):
+        return model
+    return model.with_scope() if isinstance(model, WrappedModel) else Tap(model, leaf=True, counts=False)
 
 
 def _guarded(surroundings: Surroundings) -> Surroundings:
@@ -249,7 +269,7 @@ def _compose(chain: Chain, layers: Sequence[Layer], *, scoped: bool, timed: bool
         nested = isinstance(model, WrappedModel)
         bare = model.with_scope() if isinstance(model, WrappedModel) else model
         between = any(overrides(place.member, hook) for place in chain.placed for hook in _ON_THE_WAY)
-        model = Tap(bare, leaf=not nested, seen=not between)
+        model = Tap(bare, leaf=not nested and not is_turn(bare), seen=not between)
     inner = names_of(layers[-1])
     inner.do_generate, inner.do_stream = model.do_generate, model.do_stream
     if timed:

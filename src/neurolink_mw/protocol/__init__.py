@@ -25,6 +25,7 @@ from .decision import (
     ScoreQuestion,
     StatePart,
 )
+from .excerpt import OUTPUT_LIMITS, PREVIEW_LIMITS, ExcerptLimits, excerpt, excerpt_output
 from .grammar import GrammarChecker, check_grammar
 from .model import (
     SPECIFICATION_VERSION,
@@ -112,6 +113,17 @@ from .results import (
 )
 from .serialization import camel_case, from_json, to_json
 from .stream_result import StreamResult, primed
+from .tokens import (
+    ModelLimits,
+    available_input_tokens,
+    estimate_json_tokens,
+    estimate_message_tokens,
+    estimate_output_tokens,
+    estimate_text_tokens,
+    estimate_tool_tokens,
+    model_limits,
+    token_factor,
+)
 from .values import JSON, JSONObject, Value, value
 
 __all__ = [
@@ -119,6 +131,8 @@ __all__ = [
     "INTERRUPTED",
     "JSON",
     "NO_USAGE",
+    "OUTPUT_LIMITS",
+    "PREVIEW_LIMITS",
     "SPECIFICATION_VERSION",
     "Accumulator",
     "Answer",
@@ -143,6 +157,7 @@ __all__ = [
     "ErrorJsonOutput",
     "ErrorPart",
     "ErrorTextOutput",
+    "ExcerptLimits",
     "ExecutionDenied",
     "File",
     "FilePart",
@@ -158,6 +173,7 @@ __all__ = [
     "Kind",
     "LanguageModel",
     "Message",
+    "ModelLimits",
     "OutputContent",
     "OutputCustom",
     "OutputFileData",
@@ -223,16 +239,26 @@ __all__ = [
     "UserMessage",
     "UserPart",
     "Value",
+    "available_input_tokens",
     "camel_case",
     "check_grammar",
     "collect",
+    "estimate_json_tokens",
+    "estimate_message_tokens",
+    "estimate_output_tokens",
+    "estimate_text_tokens",
+    "estimate_tool_tokens",
+    "excerpt",
+    "excerpt_output",
     "from_json",
     "is_first_content",
     "is_url_supported",
+    "model_limits",
     "parts_of",
     "primed",
     "supported_urls",
     "to_json",
+    "token_factor",
     "user",
     "user_text",
     "value",

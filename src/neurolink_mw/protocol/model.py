@@ -87,6 +87,10 @@ class ToolRunner(Protocol):
     def name(self) -> str:
         """The name that the model calls the tool by."""
 
+    @property
+    def options(self) -> CallOptions:
+        """Those of the step that made the call: its prompt, the caller's metadata, the request's context."""
+
     async def run(self, call: ToolCall) -> ToolOutcome:
         """Answer the call. What goes wrong is an outcome as well, that the model can read."""
         ...

@@ -1,8 +1,9 @@
 """Which parts of a stream may leave before the verdict on the whole answer.
 
-One queue: parts are never split, merged or reordered. What may not leave holds back what is behind it. A state machine
-without I/O: `feed` a part, look at what it asks to look at, tell it the verdict, and take what is `ready`. What is
-judged is what the queue holds or has let go, so nothing leaves that no verdict has seen.
+One queue: parts are never split, merged or reordered, but for the calls of a turn, which have to be known before they
+run. What may not leave holds back what is behind it. A state machine without I/O: `feed` a part, look at what it asks
+to look at, tell it the verdict, and take what is `ready`. What is judged is what the queue holds or has let go, so
+nothing leaves that no verdict has seen.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ from ..protocol import (
 )
 from ..protocol.parts import BLOCK_DELTAS, BLOCK_ENDS, BLOCK_STARTS, BlockDelta, BlockEnd, BlockStart
 from .streaming import Hold, Pass, Streaming, Window
-from .units import Said, is_judged
+from .units import Said, is_judged, is_of_a_turn
 from .views import ViewKind
 
 NOTHING: Mapping[ViewKind, str] = MappingProxyType({})
@@ -137,6 +138,7 @@ class Gate:
         self._drops_raw = isinstance(mode, Window) or (isinstance(mode, Pass) and self._sees_calls)
         self._inputs: dict[str, HeldCall] = {}  # of calls that are not whole yet
         self._queue: deque[_Item] = deque()
+        self._first: deque[StreamPart] = deque()  # what waits for nothing, not even for its turn
         self._judges_calls = self.released = self.changed = False
 
     # -- coming in
@@ -185,7 +187,10 @@ class Gate:
         call = self._inputs.get(id)
         if isinstance(part, ToolInputStart):
             if call is None:
-                call = self._inputs[id] = HeldCall(ToolCall(id, part.tool_name, "", part.provider_executed))
+                asked = ToolCall(
+                    id, part.tool_name, "", part.provider_executed, provider_metadata=part.provider_metadata
+                )
+                call = self._inputs[id] = HeldCall(asked)
         elif isinstance(part, ToolInputDelta):
             if call is None:  # a piece of no input begins one
                 call = self._inputs[id] = HeldCall(ToolCall(id, "", ""))
@@ -236,6 +241,19 @@ class Gate:
             self._taken_out.add(call.asked.tool_call_id)
         self.changed = self.changed or call.changed
         self._drops_raw = self._drops_raw or call.changed
+        if is_of_a_turn(call.asked):
+            self._overtake(call)
+
+    def _overtake(self, call: HeldCall) -> None:
+        """A call that a turn is about to run waits for its own verdict alone: whoever stands further out has to see it
+        before that, whatever is held back of what was said before."""
+        kept: deque[_Item] = deque()
+        for item in self._queue:
+            if item.waits_for is call:
+                self._first.extend(call.leaves(item.part))
+            else:
+                kept.append(item)
+        self._queue = kept
 
     def unfinished_calls(self) -> list[HeldCall]:
         """Calls whose input began and that never came whole: a stream that was cut. They are judged as far as they go,
@@ -249,6 +267,8 @@ class Gate:
 
     def ready(self) -> Iterator[StreamPart]:
         """What may leave now."""
+        while self._first:
+            yield self._first.popleft()
         queue = self._queue
         while queue:
             item = queue[0]
@@ -259,6 +279,8 @@ class Gate:
 
     def rest(self, rewritten: Mapping[ViewKind, str] = NOTHING) -> Iterator[StreamPart]:
         """Everything that waits, after the verdict. rewritten: what all blocks of a kind become, in one block."""
+        while self._first:
+            yield self._first.popleft()
         drops_raw = self._drops_raw or bool(rewritten)  # raw chunks would still tell what was there
         blocks = {kind: _InOneBlock(kind, text) for kind, text in rewritten.items()}
         while self._queue:
@@ -274,6 +296,7 @@ class Gate:
     def forget(self) -> None:
         """Everything has left by another way."""
         self._queue.clear()
+        self._first.clear()
 
     def _out(self, item: _Item) -> Iterator[StreamPart]:
         part = item.part

@@ -8,18 +8,23 @@ from typing import Any, ClassVar
 from ..errors import ConfigError
 from ..pipeline import Effect, Middleware, OnError, Rules, Stage
 from ..pipeline.mistake import Mistake
+from ..pipeline.scope import Scope
 from ..protocol import (
     CallContext,
     CallOptions,
     Content,
+    ExecutionDenied,
     Finish,
     GenerateResult,
     LanguageModel,
     PartStream,
+    Slot,
     StreamPart,
     StreamResult,
     ToolApprovalRequest,
     ToolCall,
+    ToolOutcome,
+    ToolRunner,
 )
 from .gate import Gate, HeldCall
 from .role import Adapter, Role, as_verdict, asking
@@ -30,7 +35,9 @@ from .units import (
     belongs_to_a_turn,
     call_to_judge,
     filtered,
+    identity,
     is_judged,
+    is_of_a_turn,
     marked_denied,
     require_channels,
     with_texts,
@@ -39,6 +46,8 @@ from .units import (
 )
 from .verdict import ACTIONS, Verdict
 from .views import Request, View, ViewKind
+
+_VERDICTS: Slot[dict[tuple[object, ...], Verdict] | None] = Slot("neurolink_mw.verdicts", None)
 
 
 class ResponsePolicy(Role):
@@ -106,9 +115,7 @@ class _ResponseAdapter(Adapter[ResponsePolicy]):
             if "tool_input" not in self._sees or not isinstance(one, ToolCall) or not is_judged(one):
                 content.append(one)
                 continue
-            view = call_to_judge(one, request)
-            verdict = await self._ask(view)
-            self._note(context, verdict, view)
+            verdict = await self._verdict_on(one, request)
             kept = self._after_verdict(one, verdict, context)
             if kept is None:
                 reason = filtered(reason, verdict.code)
@@ -193,10 +200,8 @@ class _ResponseAdapter(Adapter[ResponsePolicy]):
 
     async def _judge_call(self, gate: Gate, call: HeldCall, request: Request) -> Verdict | None:
         """The verdict, where it takes the call out."""
-        view, context = call_to_judge(call.asked, request), request.options.context
-        verdict = await self._ask(view)
-        self._note(context, verdict, view)
-        gate.settle(call, self._after_verdict(call.asked, verdict, context))
+        verdict = await self._verdict_on(call.asked, request)
+        gate.settle(call, self._after_verdict(call.asked, verdict, request.options.context))
         return verdict if call.kept is None else None
 
     async def _look(self, gate: Gate, kind: ViewKind, request: Request) -> bool:
@@ -209,6 +214,40 @@ class _ResponseAdapter(Adapter[ResponsePolicy]):
         if verdict.action == "deny" and self.role.monotone and gate.is_a_beginning(kind):
             raise self.denial(request.options.context, verdict, kind, released=gate.released)
         return verdict.action in ("allow", "flag")
+
+    # -- tools of a turn that the policy is around
+
+    def tool_hook(self, *, around_turn: bool) -> Callable[[ToolRunner, ToolCall], Awaitable[ToolOutcome]] | None:
+        """Around a turn, a call is judged before it runs, also where the answer is not streamed. Around its steps, it
+        is judged in the step's answer."""
+        judges = around_turn and "tool_input" in self._sees and not self.shadow
+        return self._judge_tool if judges else None
+
+    async def _judge_tool(self, tool: ToolRunner, call: ToolCall) -> ToolOutcome:
+        scope = tool.options.context.scope
+        assert isinstance(scope, Scope)  # the one that this hook was found by
+        model = scope.host.model
+        verdict = await self._verdict_on(call, Request(tool.options, scope.kind, model.provider, model.model_id))
+        if verdict.action == "deny":
+            return ToolOutcome(ExecutionDenied(verdict.message), "denied")
+        return await tool.run(call if verdict.action != "replace" else call.replace(input=str(verdict.replacement)))
+
+    async def _verdict_on(self, call: ToolCall, request: Request) -> Verdict:
+        """The verdict on a call. One of a turn is met twice, when it runs and in the answer, and asked about once."""
+        context, view = request.options.context, call_to_judge(call, request)
+        known: dict[tuple[object, ...], Verdict] | None = None
+        if is_of_a_turn(call):
+            known = context.get(_VERDICTS)
+            if known is None:
+                context.set(_VERDICTS, known := {})
+        key = (id(self), *identity(call))
+        if known is not None and key in known:
+            return known[key]
+        verdict = await self._ask(view)
+        self._note(context, verdict, view)
+        if known is not None:
+            known[key] = verdict
+        return verdict
 
     # -- verdicts
 

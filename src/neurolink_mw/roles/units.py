@@ -10,6 +10,7 @@ from ..errors import ConfigError
 from ..pipeline.denial import MARK
 from ..pipeline.wording import did_you_mean
 from ..protocol import (
+    JSON,
     CallContext,
     Content,
     FinishReason,
@@ -81,9 +82,20 @@ def is_judged(call: ToolCall) -> bool:
     return (not call.provider_executed or mark is not None) and "denied" not in (mark or {})
 
 
+def is_of_a_turn(call: ToolCall) -> bool:
+    """Whether a turn shows this call as one that it runs itself."""
+    return "step" in (_mark(call) or {})
+
+
 def belongs_to_a_turn(call: ToolCall, context: CallContext) -> bool:
     """Whether a turn drives this call, and answers it with "denied" instead of running it."""
     return context.step is not None or _mark(call) is not None
+
+
+def identity(call: ToolCall) -> tuple[JSON, ...]:
+    """What a call of a turn is known by, in the answer and where it is run: its id changes in between."""
+    mark = _mark(call) or {}
+    return (mark.get("step"), mark.get("id"), call.tool_name, call.input)
 
 
 def marked_denied(call: ToolCall, verdict: Verdict) -> ToolCall:

@@ -1,0 +1,90 @@
+"""One call of the front door, before it is generated or streamed: arguments checked, and what they mean."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Generic, TypeVar
+
+from ..errors import ConfigError
+from ..loop import TurnModel, TurnRecord, TurnResult
+from ..loop.settings import TurnKeywords, TurnSettings, turn_settings
+from ..pipeline import wrap_model
+from ..pipeline.wording import did_you_mean
+from ..protocol import CallOptions, GenerateResult, JSONObject, LanguageModel
+from ..tools import Tool
+from .output import Output
+from .prompt import CALL_KEYWORDS, CallKeywords, MessageLike, Prompt, call_options
+from .result import Generated, as_generated, as_generated_behind
+from .steps import Members
+
+T = TypeVar("T")
+
+
+class Keywords(CallKeywords, TurnKeywords, total=False):
+    """The settings of a turn, see `TurnSettings`, and fields of `CallOptions`."""
+
+
+_TURN_KEYWORDS = frozenset(TurnKeywords.__annotations__)
+
+
+class _RecordedTurn(TurnModel):
+    """The turn of one call, which keeps the records of its runs."""
+
+    def __init__(self, model: LanguageModel, settings: TurnSettings, records: list[TurnRecord]) -> None:
+        super().__init__(model)
+        self.settings = settings
+        self._records = records
+
+    def _record(self) -> TurnRecord:
+        self._records.append(record := TurnRecord())
+        return record
+
+
+class Call(Generic[T]):
+    """What a caller asked for. options: of the turn; settings: how it runs."""
+
+    def __init__(
+        self,
+        prompt: Prompt | None,
+        *,
+        system: str | None,
+        messages: Sequence[MessageLike],
+        tools: Sequence[Tool],
+        output: Any,
+        turn_middlewares: Members,
+        metadata: JSONObject | None,
+        given: Mapping[str, Any],
+    ) -> None:
+        for name in given:
+            if name not in CALL_KEYWORDS and name not in _TURN_KEYWORDS:
+                known = sorted(CALL_KEYWORDS | _TURN_KEYWORDS)
+                raise TypeError(f"there is no argument {name!r}{did_you_mean(name, known)}")
+        options = call_options(prompt, system=system, messages=messages, metadata=metadata, given=given)
+        self.settings = turn_settings(tools, {name: given[name] for name in given if name in _TURN_KEYWORDS})
+        self._turn_middlewares = turn_middlewares
+        self._output: Output[T] | None = None
+        if output is not None:
+            if options.response_format is not None:
+                raise ConfigError("the prompt's options have a response_format: leave it out, or leave out output=")
+            self._output = Output(output)
+            options = options.replace(response_format=self._output.format)
+        self._records: list[TurnRecord] = []
+        self.options: CallOptions = options
+
+    def around_turn(self, steps: LanguageModel) -> LanguageModel | None:
+        """The turn as a model with the caller's middlewares around it; None where there are none."""
+        if not self._turn_middlewares:
+            return None
+        return wrap_model(_RecordedTurn(steps, self.settings, self._records), self._turn_middlewares)
+
+    def generated(self, turn: TurnResult) -> Generated[T]:
+        """What the caller gets of a turn with nothing around it."""
+        return as_generated(turn, self._output)
+
+    def generated_behind(self, answer: GenerateResult) -> Generated[T]:
+        """What the caller gets of what left the middlewares around the turn. They may have had the turn run more than
+        once: the last run that came to its end counts."""
+        records = self._records
+        ended = (one for one in reversed(records) if one.result is not None)
+        record = next(ended, records[-1] if records else TurnRecord())
+        return as_generated_behind(answer, record, self.options.prompt, self._output)

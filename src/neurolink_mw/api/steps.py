@@ -1,0 +1,63 @@
+"""The model that a turn's steps ask: a name, a pipeline or a model, with the middlewares of the call around it."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from threading import Lock
+from typing import TypeAlias
+
+from ..config import Pipeline
+from ..errors import ConfigError
+from ..pipeline import Member, Use, wrap_model
+from ..protocol import LanguageModel
+
+Model: TypeAlias = "str | LanguageModel | Pipeline"
+Members: TypeAlias = "Sequence[Member | Use]"
+
+
+@asynccontextmanager
+async def model_of_steps(model: Model, middlewares: Members) -> AsyncIterator[LanguageModel]:
+    """The model, ready to be asked. A name (`provider:model-id`) is looked up for this call, with the preset `basic`
+    around it, and what was opened for it is closed; a pipeline stands for the model that it names; a model is used as
+    it is. ConfigError for anything else."""
+    if isinstance(model, str):
+        pipeline = Pipeline.from_config({"model": model, "preset": "basic"}, members=middlewares)
+        async with pipeline:
+            yield pipeline.model
+    else:
+        bare = model.model if isinstance(model, Pipeline) else model
+        yield _CHAINS.around(bare, middlewares) if middlewares else bare
+
+
+class _Chains:
+    """The chains that were built last. Building one costs far more than a call through it, and callers tend to give
+    the same model and the same middlewares call after call. Known by identity: two members that are equal may have
+    state of their own."""
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._lock = Lock()
+        # What a chain is made of is kept with it, so that no other object can get its identity.
+        self._chains: OrderedDict[tuple[int, ...], tuple[tuple[object, ...], LanguageModel]] = OrderedDict()
+
+    def around(self, model: LanguageModel, members: Members) -> LanguageModel:
+        if isinstance(members, Member | Use):
+            raise ConfigError("middlewares are given as a list: [member]")
+        parts = (model, *members)
+        key = tuple(map(id, parts))
+        with self._lock:
+            known = self._chains.get(key)
+            if known is not None:
+                self._chains.move_to_end(key)
+                return known[1]
+        chain = wrap_model(model, members)
+        with self._lock:
+            self._chains[key] = (parts, chain)
+            if len(self._chains) > self._most:
+                self._chains.popitem(last=False)
+        return chain
+
+
+_CHAINS = _Chains(most=16)
