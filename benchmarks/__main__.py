@@ -9,7 +9,22 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
-from . import generate, host, imports, open_streams, openai_events, peers, plugins, report, roles, stream, values
+from . import (
+    generate,
+    host,
+    imports,
+    long_turns,
+    loop_guard,
+    open_streams,
+    openai_events,
+    peers,
+    plugins,
+    report,
+    roles,
+    stream,
+    turns,
+    values,
+)
 from .figure import Measured
 from .measure import FULL, QUICK, Effort
 
@@ -18,6 +33,9 @@ GROUPS: Final[dict[str, Callable[[Effort], Measured]]] = {
     "stream": stream.measure,
     "host": host.measure,
     "roles": roles.measure,
+    "loop_guard": loop_guard.measure,
+    "turns": turns.measure,
+    "long_turns": long_turns.measure,
     "open_streams": open_streams.measure,
     "openai": openai_events.measure,
     "values": values.measure,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
+from itertools import cycle
 from typing import ClassVar, Final
 
 from neurolink_mw.pipeline import BuildContext, Middleware, Outcome, Statistics, wrap_model
@@ -54,6 +55,16 @@ class AtOnce:
         return StreamResult(PartStream(source()))
 
 
+class Scripted(AtOnce):
+    """Gives these answers one after the other, then the same again."""
+
+    def __init__(self, answers: Iterable[GenerateResult]) -> None:
+        self._answers = cycle(answers)
+
+    async def do_generate(self, options: CallOptions) -> GenerateResult:
+        return next(self._answers)
+
+
 async def source() -> AsyncIterator[StreamPart]:
     for part in PARTS:
         yield part
@@ -64,17 +75,15 @@ async def source() -> AsyncIterator[StreamPart]:
 Call = Callable[[CallOptions], Awaitable[GenerateResult]]
 
 
-def nested_closures(n: int) -> Call:
-    """What anybody would write by hand around a call: a function in a function."""
+async def _answer(options: CallOptions) -> GenerateResult:
+    return RESULT
 
-    call: Call = _answer
+
+def nested_closures(n: int, call: Call = _answer) -> Call:
+    """What anybody would write by hand around a call: a function in a function."""
     for _ in range(n):
         call = _around(call)
     return call
-
-
-async def _answer(options: CallOptions) -> GenerateResult:
-    return RESULT
 
 
 def _around(inner: Call) -> Call:

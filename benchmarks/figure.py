@@ -40,6 +40,19 @@ class Goal:
 
 
 @dataclass(frozen=True)
+class Lead:
+    """A goal for ours in the figure of another library: at least so many times what ours costs."""
+
+    at_least: float
+
+    def __str__(self) -> str:
+        return f">= {self.at_least:g} x ours"
+
+    def as_json(self) -> dict[str, object]:
+        return {"of": "times_ours", "at_least": self.at_least}
+
+
+@dataclass(frozen=True)
 class Floor:
     """What is compared with: the cheapest thing that does the same, by the same clock in the same run."""
 
@@ -50,14 +63,14 @@ class Floor:
 @dataclass(frozen=True)
 class Figure:
     """name: `group.what`. n: middlewares in the chain. Only figures that count things have no floor. ours: for the
-    figure of another library, what a chain of this one costs for as many."""
+    figure of another library, what the same costs here with as many."""
 
     name: str
     value: Series
     unit: str
     floor: Floor | None = None
     n: int | None = None
-    goal: Goal | None = None
+    goal: Goal | Lead | None = None
     ours: Series | None = None
 
     @property
@@ -73,6 +86,8 @@ class Figure:
         """Whether the goal is reached; None where there is none."""
         if self.goal is None:
             return None
+        if isinstance(self.goal, Lead):
+            return self.times_ours is not None and self.times_ours.median >= self.goal.at_least
         if self.goal.as_ratio is None:
             return self.value.median <= self.goal.at_most
         return self.ratio is not None and self.ratio.median <= self.goal.as_ratio

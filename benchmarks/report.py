@@ -51,7 +51,8 @@ def _line(row: Sequence[str], widths: Sequence[int]) -> str:
 
 def _row(figure: Figure, what: str) -> Sequence[str]:
     floor, ratio, ours = figure.floor, figure.ratio, figure.times_ours
-    verdict = {True: "met", False: "MISSED", None: ""}[figure.is_met]
+    verdicts = [] if ours is None else [f"{_number(ours.median)} x ours"]
+    verdicts += {True: ["met"], False: ["MISSED"], None: []}[figure.is_met]
     return [
         what,
         "" if figure.n is None else str(figure.n),
@@ -61,7 +62,7 @@ def _row(figure: Figure, what: str) -> Sequence[str]:
         "" if floor is None else f"{floor.name} {_number(floor.value.median)}",
         "" if ratio is None else _number(ratio.median),
         "" if figure.goal is None else str(figure.goal),
-        verdict if ours is None else f"{_number(ours.median)} x ours",
+        ", ".join(verdicts),
     ]
 
 

@@ -65,6 +65,6 @@ async def contenders(n: int) -> dict[str, Contender]:
                 pass
 
     return {
-        "call: create_agent, awrap_model_call": Contender(call),
+        "turn: create_agent, awrap_model_call": Contender(call),
         "part: astream | RunnableGenerator": Contender(stream, units=DELTAS),
     }

@@ -57,6 +57,6 @@ async def contenders(n: int) -> dict[str, Contender]:
         await GLOBAL_LOGGING_WORKER.flush()
 
     return {
-        "call: acompletion, CustomLogger": Contender(call),
-        "part: acompletion(stream=True), CustomLogger": Contender(stream, units=await stream_once()),
+        "turn: acompletion, CustomLogger": Contender(call),
+        "part of a turn: acompletion(stream=True), CustomLogger": Contender(stream, units=await stream_once()),
     }

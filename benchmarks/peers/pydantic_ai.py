@@ -76,7 +76,7 @@ async def contenders(n: int) -> dict[str, Contender]:
 
     return {
         "call: WrapperModel.request": Contender(call),
-        "call: Agent.run, wrap_model_request": Contender(run),
+        "turn: Agent.run, wrap_model_request": Contender(run),
         "part: WrapperModel.request_stream (no hook per part)": Contender(stream, units=DELTAS),
-        "part: Agent.run_stream_events, wrap_run_event_stream": Contender(events, units=DELTAS),
+        "part of a turn: Agent.run_stream_events, wrap_run_event_stream": Contender(events, units=DELTAS),
     }

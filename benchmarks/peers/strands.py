@@ -64,6 +64,6 @@ async def contenders(n: int) -> dict[str, Contender]:
                 pass
 
     return {
-        "call: Agent.invoke_async, InvokeModelStage": Contender(call),
-        "part: Agent.stream_async, InvokeModelStage": Contender(stream, units=DELTAS),
+        "turn: Agent.invoke_async, InvokeModelStage": Contender(call),
+        "part of a turn: Agent.stream_async, InvokeModelStage": Contender(stream, units=DELTAS),
     }

@@ -16,7 +16,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from neurolink_mw import CallOptions, LanguageModel, wrap_model
+from neurolink_mw import CallOptions, LanguageModel, generate, stream, tool, wrap_model
 from neurolink_mw.errors import ConnectionFailed, ProviderError, RateLimitError, ServerError, StreamInterruptedError
 from neurolink_mw.middlewares.default_settings import DefaultSettings
 from neurolink_mw.middlewares.lifecycle import Finished, Lifecycle
@@ -150,3 +150,30 @@ async def test_an_unknown_request_is_refused_with_the_servers_own_words(model: L
     with pytest.raises(ProviderError, match="No fixture matched") as caught:
         await model.do_generate(ask("something else"))
     assert (caught.value.status, caught.value.retryable) == (404, False)
+
+
+@tool
+async def get_weather(city: str) -> str:
+    """The weather of a city."""
+    return f"rain in {city}"
+
+
+async def test_a_turn_with_a_tool_is_generated_and_streamed_alike(model: LanguageModel) -> None:
+    generated = await generate(model, "Do I need an umbrella?", tools=[get_weather])
+    async with stream(model, "Do I need an umbrella?", tools=[get_weather]) as turn:
+        pieces = [text async for text in turn.text_deltas()]
+        streamed = await turn.result()
+    assert generated.text == streamed.text == "".join(pieces) == "Take one: it rains in Bergen."
+    for result in (generated, streamed):
+        assert [(one.tool_name, one.status, one.input) for one in result.tool_executions] == [
+            ("get_weather", "ok", {"city": "Bergen"})
+        ]
+        assert [message.role for message in result.messages] == ["user", "assistant", "tool", "assistant"]
+
+
+async def test_the_server_saw_streaming_requests_for_streams_only(model: LanguageModel, base_url: str) -> None:
+    await generate(model, "Do I need an umbrella?", tools=[get_weather])
+    async with httpx.AsyncClient() as client:
+        journal = (await client.get(f"{base_url.removesuffix('/v1')}/__aimock/journal")).json()
+    requests = journal if isinstance(journal, list) else journal["entries"]
+    assert [bool(one["body"].get("stream")) for one in requests[-2:]] == [False, False]

@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -14,13 +15,21 @@ from typer.testing import CliRunner, Result
 from neurolink_mw.cli import make_app
 from neurolink_mw.testing import wire
 
+WriteModule = Callable[..., None]
+
+WORD_COUNT = """
+    def word_count(text: str) -> int:
+        '''Count the words of a text.'''
+        return len(text.split())
+"""
+
 
 def invoke(*args: object, input: str | bytes | None = None) -> Result:
     """The command in this process."""
     return CliRunner().invoke(make_app(), list(map(str, args)), input=input)
 
 
-def start(*args: object, **environ: str) -> subprocess.Popen[bytes]:
+def start(*args: object, cwd: Path | None = None, **environ: str) -> subprocess.Popen[bytes]:
     """The command as a program, with pipes."""
     env = {name: value for name, value in os.environ.items() if not name.startswith(("OPENAI_", "NEUROLINK_"))}
     return subprocess.Popen(
@@ -29,6 +38,7 @@ def start(*args: object, **environ: str) -> subprocess.Popen[bytes]:
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         env=env | environ,
+        cwd=cwd,
     )
 
 

@@ -29,11 +29,27 @@ def test_the_demo_needs_nothing_and_shows_what_three_built_ins_did() -> None:
     code, out, err = finish(start("demo", HTTP_PROXY=nowhere, ALL_PROXY=nowhere))
     assert code == 0
     assert "It stands around every call to a model" in out
-    assert "The same members see it part by part" in out
     assert all(f"{id} " in err for id in ("logging", "lifecycle", "default_settings"))
     assert "[neurolink_mw.calls] stream openai-compatible:recorded ok" in err
     assert "[lifecycle] it ended ok after" in err
-    assert err.endswith("the server saw 2 requests, all of them streamed\n")
+    assert err.endswith("the server saw 3 requests, all of them streamed\n")
+
+
+def test_the_demo_shows_a_turn_of_two_steps_whose_answer_is_what_the_tool_said() -> None:
+    code, out, err = finish(start("demo"))
+    assert code == 0
+    shown = [
+        "step 1: waiting",
+        "tool call: members({})",
+        "tool result: members ok in",
+        "step 2: waiting",
+        "whole turn: 2",
+    ]
+    assert [err.find(line) for line in shown] == sorted(err.find(line) for line in shown)
+    assert '["logging","lifecycle","default_settings"]' in err
+    assert out.endswith(
+        "There are logging, lifecycle and default_settings: each of them saw both steps of this turn.\n"
+    )
 
 
 # --------------------------------------------------------------------------------------------------------- explain

@@ -43,7 +43,7 @@ async def test_what_fails_at_the_first_step_is_raised_as_it_is(drive: Drive) -> 
 @both_ways
 async def test_a_later_failure_carries_what_was_done(drive: Drive) -> None:
     model = script(says("Looking.", call()), RateLimitError("slow down"))
-    with pytest.raises(TurnError, match="step 1 of the turn failed: slow down") as caught:
+    with pytest.raises(TurnError, match="the turn failed after 1 step: slow down") as caught:
         await drive(model, tools=[look])
     error = caught.value
     assert isinstance(error.__cause__, RateLimitError)

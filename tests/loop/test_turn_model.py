@@ -29,7 +29,9 @@ from neurolink_mw.protocol import (
     StreamResult,
     Text,
     TextPart,
+    ToolApprovalResponsePart,
     ToolCall,
+    ToolCallPart,
     ToolMessage,
     ToolOutcome,
     ToolResult,
@@ -329,6 +331,36 @@ async def test_a_policy_that_cannot_decide_on_a_call_lets_nothing_run(ask: Ask, 
     assert answer.finish_reason.unified == "content-filter"
 
 
+@both_calls
+@pytest.mark.parametrize("where", ["steps", "turn"])
+async def test_a_call_that_the_conversation_brings_along_is_judged_too(ask: Ask, where: str) -> None:
+    till, model = Till(), script("Done.")
+    till.tool = working("pay", till.pay, needs_approval=True)
+    history = (*ASKED.prompt, AssistantMessage([ToolCallPart("c1", "pay", {"sum": 500})]))
+    approved = ToolMessage([ToolApprovalResponsePart("approval-c1", True)])
+    await ask(around(where, model, till, [NoLargeSums()]), CallOptions((*history, approved)))
+    assert till.paid == []
+    assert outputs(sent(model, 0).prompt) == {"c1": ("execution-denied", "That is too much.")}
+
+
+async def test_where_a_policy_around_the_turn_cannot_decide_the_turn_ends_there_in_both() -> None:
+    def fails() -> Verdict:
+        raise RuntimeError
+
+    asked = []
+    for ask in (_generated, _streamed):
+        till, model = Till(), buying()
+        await ask(around("turn", model, till, [NoLargeSums(fails)]), ASKED)
+        asked.append((len(model.calls), 500 in till.paid))
+    assert asked == [(1, False)] * 2
+
+
+def test_a_policy_that_judges_calls_alone_may_stand_around_the_turn_alone() -> None:
+    wrap_model(TurnModel(buying(), []), [NoLargeSums(sees=("tool_input",))])
+    with pytest.raises(ConfigError, match="judges the answer of a whole turn only"):
+        wrap_model(TurnModel(buying(), []), [NoLargeSums()])
+
+
 async def test_under_hold_a_call_of_the_turn_leaves_on_its_own_verdict_and_text_waits() -> None:
     till = Till()
     turn = wrap_model(TurnModel(buying(), [till.tool]), [NoLargeSums()], lint="off")
@@ -530,6 +562,29 @@ async def test_a_hook_may_refuse_the_whole_turn(ask: Ask) -> None:
     answer = await ask(turn, ASKED)
     assert answer.finish_reason.unified == "content-filter"
     assert answer.content[-1] == Text("We are closed.")
+
+
+@both_calls
+async def test_with_nothing_around_the_turn_a_hook_that_refuses_refuses_the_call_alone(ask: Ask) -> None:
+    async def refuse(tool: ToolRunner, one: ToolCall) -> object:
+        raise tool.options.context.deny("closed", "We are closed.")
+
+    model = await run_with(ask, Change(refuse))
+    assert outputs(sent(model, 1).prompt)["c1"] == ("execution-denied", "We are closed.")
+
+
+@both_calls
+async def test_with_nothing_around_the_turn_there_is_no_end_to_wait_for(ask: Ask) -> None:
+    said: list[str] = []
+
+    async def wait(tool: ToolRunner, one: ToolCall) -> object:
+        with pytest.raises(ConfigError) as caught:
+            tool.options.context.at_end(print)
+        said.append(str(caught.value))
+        return await tool.run(one)
+
+    await run_with(ask, Change(wait))
+    assert "turn_middlewares=" in said[0]
 
 
 async def _fails(tool: ToolRunner, one: ToolCall) -> object:

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from neurolink_mw.errors import OverloadedError, ProtocolError, RateLimitError
+from neurolink_mw.errors import OverloadedError, ProtocolError, RateLimitError, TurnError
 from neurolink_mw.protocol import (
     AssistantMessage,
     BooleanQuestion,
@@ -628,6 +628,14 @@ def test_what_is_no_time_is_refused(written: object) -> None:
 
 
 # ------------------------------------------------------------------------------------------------------------ errors
+
+
+def test_the_error_of_a_turn_says_what_it_came_of() -> None:
+    error = TurnError("the turn failed after 1 step: busy")
+    error.__cause__ = OverloadedError("busy", status=529)
+    data = to_json(error)
+    assert isinstance(data, dict)
+    assert (data["name"], data["cause"]) == ("TurnError", to_json(error.__cause__))
 
 
 def test_an_error_part_says_what_failed_and_whether_to_try_again() -> None:

@@ -9,7 +9,7 @@ from contextlib import suppress
 import anyio
 import pytest
 from tests.testing import sound
-from tests.testing.broken import answers, calls, losses, streams, words
+from tests.testing.broken import answers, calls, losses, streams, tools, words
 from tests.testing.broken.kit import Passing, with_text
 
 from neurolink_mw.errors import ConfigError
@@ -159,6 +159,14 @@ OUTPUT = "changes of the answer are declared"
 ANSWERS = "answers of its own are declared"
 MONOTONE = "a monotone refusal is final"
 OUTCOME = "every call has one outcome"
+TOOL = "a tool is no trouble"
+TOOL_ONCE = "a tool runs once for a call"
+TOOL_CALL = "a call reaches the tool as it was made"
+TOOL_DENIED = "a denied tool call stays denied"
+TOOL_CANCELLED = "a cancellation comes out of a tool"
+TOOLS_AT_ONCE = "tools at once do not mix"
+TURN = "a turn is the same generated and streamed"
+MARKS = "the marks of a turn are kept"
 
 BROKEN: list[tuple[type[Middleware], str, str]] = [
     (answers.FailsOnEveryAnswer, PLAIN, "raised KeyError.*the model did nothing wrong"),
@@ -238,6 +246,15 @@ BROKEN: list[tuple[type[Middleware], str, str]] = [
     (words.NeverRefuses, MONOTONE, "refuses none of the answers.*answers="),
     (words.CountsAnAttemptToo, OUTCOME, "asked 1 times, and the outcome counts 2 attempts.*options.for_helper"),
     (words.EndsTheCallItself, OUTCOME, "the call has 0 outcomes"),
+    (tools.ReadsTheOutputAsText, TOOL, "raised KeyError.*whatever the tool said"),
+    (tools.ForgetsTheOutcome, TOOL, "raised Mistake: .forgets_the_outcome.wrap_t.*whatever the tool said"),
+    (tools.MakesSure, TOOL_ONCE, "it ran 2 times, and had not failed"),
+    (tools.NumbersTheCalls, TOOL_CALL, "the call '1' of 'look_up'.*Change its input alone"),
+    (tools.SmoothsThingsOver, TOOL_DENIED, "the model is told ok .'all is well'.*Pass a denied outcome on"),
+    (tools.AnswersForATool, TOOL_CANCELLED, "went on as if nothing had happened.*never BaseException"),
+    (tools.KeepsTheCallOnItself, TOOLS_AT_ONCE, "and alone to ok.*local variables of the hook"),
+    (tools.ChecksCallsInStreamsOnly, TURN, "ran with .*zebra.* generated, and with .*streamed"),
+    (tools.MakesNewCalls, MARKS, "do_generate, around a turn: its tool-call of 'look_up'.*one.replace"),
 ]
 
 
@@ -263,7 +280,7 @@ def test_every_promise_has_a_middleware_that_breaks_it() -> None:
 
 def test_a_failure_says_who_breaks_how_much_on_which_backend() -> None:
     with pytest.raises(
-        AssertionError, match=r"^KnowsAsyncioOnly breaks \d+ of 36 promises, on trio\.\n\na plain request"
+        AssertionError, match=r"^KnowsAsyncioOnly breaks \d+ of 44 promises, on trio\.\n\na plain request"
     ):
         check_middleware(calls.KnowsAsyncioOnly)
 

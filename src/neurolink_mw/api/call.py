@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Generic, TypeVar
 
 from ..errors import ConfigError
@@ -15,7 +16,7 @@ from ..tools import Tool
 from .output import Output
 from .prompt import CALL_KEYWORDS, CallKeywords, MessageLike, Prompt, call_options
 from .result import Generated, as_generated, as_generated_behind
-from .steps import Members
+from .steps import Members, Steps, require_members
 
 T = TypeVar("T")
 
@@ -41,7 +42,7 @@ class _RecordedTurn(TurnModel):
 
 
 class Call(Generic[T]):
-    """What a caller asked for. options: of the turn; settings: how it runs."""
+    """What a caller asked for. options: of the turn; record: what to fill in as it goes, where the caller gave one."""
 
     def __init__(
         self,
@@ -53,6 +54,7 @@ class Call(Generic[T]):
         output: Any,
         turn_middlewares: Members,
         metadata: JSONObject | None,
+        record: TurnRecord | None,
         given: Mapping[str, Any],
     ) -> None:
         for name in given:
@@ -60,7 +62,14 @@ class Call(Generic[T]):
                 known = sorted(CALL_KEYWORDS | _TURN_KEYWORDS)
                 raise TypeError(f"there is no argument {name!r}{did_you_mean(name, known)}")
         options = call_options(prompt, system=system, messages=messages, metadata=metadata, given=given)
-        self.settings = turn_settings(tools, {name: given[name] for name in given if name in _TURN_KEYWORDS})
+        self._settings = turn_settings(tools, {name: given[name] for name in given if name in _TURN_KEYWORDS})
+        require_members("turn_middlewares", turn_middlewares)
+        if turn_middlewares and record is not None:
+            raise ConfigError(
+                "record= and turn_middlewares= do not go together: what stands around the turn may take out what the "
+                "record holds"
+            )
+        self.record = record
         self._turn_middlewares = turn_middlewares
         self._output: Output[T] | None = None
         if output is not None:
@@ -71,11 +80,17 @@ class Call(Generic[T]):
         self._records: list[TurnRecord] = []
         self.options: CallOptions = options
 
-    def around_turn(self, steps: LanguageModel) -> LanguageModel | None:
+    def settings_for(self, steps: Steps) -> TurnSettings:
+        """How the turn runs with these steps."""
+        settings = self._settings
+        return settings if settings.prepare_step is None else replace(settings, around_model=steps.around)
+
+    def around_turn(self, steps: Steps) -> LanguageModel | None:
         """The turn as a model with the caller's middlewares around it; None where there are none."""
         if not self._turn_middlewares:
             return None
-        return wrap_model(_RecordedTurn(steps, self.settings, self._records), self._turn_middlewares)
+        turn = _RecordedTurn(steps.model, self.settings_for(steps), self._records)
+        return wrap_model(turn, self._turn_middlewares)
 
     def generated(self, turn: TurnResult) -> Generated[T]:
         """What the caller gets of a turn with nothing around it."""

@@ -9,6 +9,7 @@ from typing import Any, Unpack, overload
 import anyio
 
 from ..errors import ConfigError
+from ..loop import TurnRecord
 from ..loop.generate import generate_turn
 from ..protocol import JSONObject
 from ..protocol.late_close import current_loop
@@ -31,6 +32,7 @@ async def generate(
     middlewares: Members = (),
     turn_middlewares: Members = (),
     metadata: JSONObject | None = None,
+    record: TurnRecord | None = None,
     **settings: Unpack[Keywords],
 ) -> Generated[T]: ...
 
@@ -47,6 +49,7 @@ async def generate(
     middlewares: Members = (),
     turn_middlewares: Members = (),
     metadata: JSONObject | None = None,
+    record: TurnRecord | None = None,
     **settings: Unpack[Keywords],
 ) -> Generated[Any]: ...
 
@@ -62,6 +65,7 @@ async def generate(
     middlewares: Members = (),
     turn_middlewares: Members = (),
     metadata: JSONObject | None = None,
+    record: TurnRecord | None = None,
     **settings: Unpack[Keywords],
 ) -> Generated[Any]:
     """Ask a model, run the tools that it calls, and ask again until it answers.
@@ -73,7 +77,8 @@ async def generate(
     prompt: a text, messages, or V3 JSON. system: instructions. messages: the conversation so far, such as
     `result.messages`. tools: functions with `@tool`, or `Tool(...)`. output: what the answer is read as: a pydantic
     model, another type, or a JSON Schema. middlewares: around each step; turn_middlewares: around the whole turn.
-    metadata: what you know of the call (tenant, user), for middlewares; it is never sent. settings: of the turn, see
+    metadata: what you know of the call (tenant, user), for middlewares; it is never sent. record: filled in as the turn
+    goes, and readable also where it was cancelled. settings: of the turn, see
     `neurolink_mw.loop.TurnSettings`, and of the call: `temperature`, `max_output_tokens` and the other fields of
     `CallOptions`; `tool_choice` may be a word; `provider_tools` are tools that the provider runs.
 
@@ -89,12 +94,13 @@ async def generate(
         output=output,
         turn_middlewares=turn_middlewares,
         metadata=metadata,
+        record=record,
         given=settings,
     )
     async with model_of_steps(model, middlewares) as steps:
         around = call.around_turn(steps)
         if around is None:
-            return call.generated(await generate_turn(steps, call.options, call.settings, None))
+            return call.generated(await generate_turn(steps.model, call.options, call.settings_for(steps), call.record))
         return call.generated_behind(await around.do_generate(call.options))
 
 

@@ -37,7 +37,8 @@ class Generated(Generic[T]):
     text: of the last step; content: all that it says, in parts. output: the text as what `output=` asked for. steps,
     tool_executions: what was done on the way. usage: the sum over the steps. finish_reason: why the last step ended;
     stopped_by: why the turn did. messages: the conversation to go on with, this answer included. approvals: calls that
-    wait for an approval. warnings: what could not be done as asked.
+    wait for an approval. terminal_call: of the terminal tool that ended the turn. warnings: what could not be done as
+    asked.
     """
 
     content: tuple[Content, ...] = field(repr=False)
@@ -48,6 +49,7 @@ class Generated(Generic[T]):
     tool_executions: tuple[ToolExecution, ...] = field(repr=False)
     messages: tuple[Message, ...] = field(repr=False)
     approvals: tuple[PendingApproval, ...]
+    terminal_call: ToolCall | None
     warnings: tuple[CallWarning, ...]
     provider_metadata: JSONObject | None = field(repr=False)
     response: ResponseInfo | None
@@ -88,6 +90,7 @@ def as_generated(turn: TurnResult, output: Output[T] | None) -> Generated[T]:
         turn.tool_executions,
         turn.messages,
         turn.approvals,
+        turn.terminal_call,
         turn.warnings,
         turn.provider_metadata,
         turn.response,
@@ -117,6 +120,7 @@ def as_generated_behind(
         tuple(record.tool_executions),
         (*silenced_messages(record.messages or given, given), *messages_of(content)),
         () if turn is None else turn.approvals,
+        None,
         tuple(answer.warnings),
         answer.provider_metadata,
         answer.response,

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from threading import Lock
 from typing import TypeAlias
 
@@ -17,18 +18,38 @@ Model: TypeAlias = "str | LanguageModel | Pipeline"
 Members: TypeAlias = "Sequence[Member | Use]"
 
 
+@dataclass(frozen=True)
+class Steps:
+    """What the steps of a turn ask. around: puts the same around another model, which `prepare_step` may choose."""
+
+    model: LanguageModel
+    around: Callable[[LanguageModel], LanguageModel]
+
+
 @asynccontextmanager
-async def model_of_steps(model: Model, middlewares: Members) -> AsyncIterator[LanguageModel]:
+async def model_of_steps(model: Model, middlewares: Members) -> AsyncIterator[Steps]:
     """The model, ready to be asked. A name (`provider:model-id`) is looked up for this call, with the preset `basic`
     around it, and what was opened for it is closed; a pipeline stands for the model that it names; a model is used as
     it is. ConfigError for anything else."""
+    require_members("middlewares", middlewares)
     if isinstance(model, str):
-        pipeline = Pipeline.from_config({"model": model, "preset": "basic"}, members=middlewares)
-        async with pipeline:
-            yield pipeline.model
+        async with Pipeline.from_config({"model": model, "preset": "basic"}, members=middlewares) as pipeline:
+            yield Steps(pipeline.model, pipeline.wrap)
+    elif isinstance(model, Pipeline):
+        inner = model
+
+        def around(bare: LanguageModel) -> LanguageModel:
+            return _CHAINS.around(inner.wrap(bare), middlewares)
+
+        yield Steps(_CHAINS.around(model.model, middlewares), around)
     else:
-        bare = model.model if isinstance(model, Pipeline) else model
-        yield _CHAINS.around(bare, middlewares) if middlewares else bare
+        yield Steps(_CHAINS.around(model, middlewares), lambda bare: _CHAINS.around(bare, middlewares))
+
+
+def require_members(argument: str, members: object) -> None:
+    """ConfigError for an argument that is no list of members."""
+    if isinstance(members, Member | Use) or not isinstance(members, Sequence):
+        raise ConfigError(f"{argument} is a list of middlewares, not {type(members).__name__}: [{argument[:-1]}]")
 
 
 class _Chains:
@@ -43,8 +64,8 @@ class _Chains:
         self._chains: OrderedDict[tuple[int, ...], tuple[tuple[object, ...], LanguageModel]] = OrderedDict()
 
     def around(self, model: LanguageModel, members: Members) -> LanguageModel:
-        if isinstance(members, Member | Use):
-            raise ConfigError("middlewares are given as a list: [member]")
+        if not members:
+            return model
         parts = (model, *members)
         key = tuple(map(id, parts))
         with self._lock:

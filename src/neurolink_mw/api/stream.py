@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Sequence
 from contextlib import AsyncExitStack, ExitStack
 from types import TracebackType
 from typing import Any, Generic, Self, Unpack, overload
 
+import anyio
 from anyio.from_thread import BlockingPortal, start_blocking_portal
 
 from ..errors import ConfigError
+from ..loop import TurnRecord
 from ..loop.stream import TurnStream, stream_turn
 from ..protocol import Accumulator, ErrorPart, JSONObject, PartStream, StreamPart, TextDelta
 from ..protocol.stream_result import as_exception
@@ -36,8 +38,9 @@ class Streamed(Generic[T]):
         self._stack = AsyncExitStack()
         self._turn: TurnStream | None = None
         self._whole: Accumulator | None = None
-        self._parts: AsyncIterator[StreamPart] | None = None
+        self._parts: AsyncGenerator[StreamPart, None] | None = None
         self._result: Generated[T] | None = None
+        self._left = False
 
     async def __aenter__(self) -> Self:
         if self._parts is not None:
@@ -46,7 +49,8 @@ class Streamed(Generic[T]):
             steps = await stack.enter_async_context(model_of_steps(self._model, self._middlewares))
             around = self._call.around_turn(steps)
             if around is None:
-                self._turn = await stream_turn(steps, self._call.options, self._call.settings, None)
+                call = self._call
+                self._turn = await stream_turn(steps.model, call.options, call.settings_for(steps), call.record)
                 parts = self._turn.stream
             else:
                 self._whole = Accumulator()
@@ -59,29 +63,38 @@ class Streamed(Generic[T]):
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        await self._stack.__aexit__(kind, error, trace)
+        self._left = True
+        try:
+            await self._stack.__aexit__(kind, error, trace)
+        finally:
+            if self._parts is not None:
+                await self._parts.aclose()
 
     def __aiter__(self) -> AsyncIterator[StreamPart]:
         """The parts, each once, however often this is asked."""
-        if self._parts is None:
+        if self._parts is None or self._left:
             raise ConfigError("a streamed turn is read within its block: async with stream(...) as turn")
         return self._parts
 
-    async def text_deltas(self) -> AsyncIterator[str]:
+    def text_deltas(self) -> AsyncIterator[str]:
         """The text as it comes."""
-        async for part in self:
-            if isinstance(part, TextDelta) and part.delta:
-                yield part.delta
+        return _TextDeltas(aiter(self))
 
     async def result(self) -> Generated[T]:
         """The whole turn; what has not been read yet is read now. Raises what failed."""
-        async for _ in self:
-            pass
+        if self._result is None and not self._left:
+            async for _ in self:
+                pass
         if self._result is None:
-            raise ConfigError("the turn was left before its end, so it has no result")
+            raise ConfigError("the turn failed or was left before its end, so it has no result")
         return self._result
 
-    async def _read(self, parts: PartStream) -> AsyncIterator[StreamPart]:
+    @property
+    def is_over(self) -> bool:
+        """Whether nothing more will come: it was read to its end, or left."""
+        return self._left or self._result is not None
+
+    async def _read(self, parts: PartStream) -> AsyncGenerator[StreamPart, None]:
         whole, failure = self._whole, None
         async for part in parts:
             if whole is not None:
@@ -99,6 +112,22 @@ class Streamed(Generic[T]):
             self._result = self._call.generated(self._turn.result)
 
 
+class _TextDeltas:
+    """The text of some parts. No generator, so that whoever stops reading leaves nothing to close."""
+
+    def __init__(self, parts: AsyncIterator[StreamPart]) -> None:
+        self._parts = parts
+
+    def __aiter__(self) -> AsyncIterator[str]:
+        return self
+
+    async def __anext__(self) -> str:
+        while True:
+            part = await anext(self._parts)
+            if isinstance(part, TextDelta) and part.delta:
+                return part.delta
+
+
 @overload
 def stream(
     model: Model,
@@ -111,6 +140,7 @@ def stream(
     middlewares: Members = (),
     turn_middlewares: Members = (),
     metadata: JSONObject | None = None,
+    record: TurnRecord | None = None,
     **settings: Unpack[Keywords],
 ) -> Streamed[T]: ...
 
@@ -127,6 +157,7 @@ def stream(
     middlewares: Members = (),
     turn_middlewares: Members = (),
     metadata: JSONObject | None = None,
+    record: TurnRecord | None = None,
     **settings: Unpack[Keywords],
 ) -> Streamed[Any]: ...
 
@@ -142,6 +173,7 @@ def stream(
     middlewares: Members = (),
     turn_middlewares: Members = (),
     metadata: JSONObject | None = None,
+    record: TurnRecord | None = None,
     **settings: Unpack[Keywords],
 ) -> Streamed[Any]:
     """`generate` in parts, as they come.
@@ -163,6 +195,7 @@ def stream(
         output=output,
         turn_middlewares=turn_middlewares,
         metadata=metadata,
+        record=record,
         given=settings,
     )
     return Streamed(call, model, middlewares)
@@ -202,7 +235,7 @@ class SyncStreamed:
 
     def result(self) -> Generated[Any]:
         """The whole turn; what has not been read yet is read now. Raises what failed."""
-        return self._open().call(self._turn.result)
+        return anyio.run(self._turn.result) if self._turn.is_over else self._open().call(self._turn.result)
 
     async def _next(self) -> StreamPart | None:
         return await anext(aiter(self._turn), None)

@@ -14,7 +14,7 @@ import typer
 
 from ..plugins import default_registry
 from . import inspect as _inspect
-from .exits import exits
+from .exits import INTERRUPTED, exits, leave_threads_behind
 from .plugin_commands import add_plugin_commands
 
 Config = Annotated[Path, typer.Option("--config", "-c", help="The pipeline: a TOML, YAML or JSON file.")]
@@ -55,13 +55,23 @@ def make_app() -> typer.Typer:
     def run(
         config: Config,
         prompt: Annotated[str | None, typer.Argument(help="The prompt; - or nothing reads standard input.")] = None,
+        tools: Annotated[
+            list[str] | None,
+            typer.Option(
+                metavar="MODULE:NAME",
+                help="A typed function, a Tool or a list of them that the model may call. Can be given several times.",
+            ),
+        ] = None,
+        max_steps: Annotated[
+            int | None, typer.Option(help="With --tools: how often the model is asked at most.")
+        ] = None,
         stream: Annotated[bool, typer.Option(help="Print the answer as it arrives.")] = True,
         json: Json = False,
     ) -> None:
         """Send one prompt through a pipeline, and show what each middleware did."""
         from .run import run as run_prompt
 
-        run_prompt(config, prompt, stream=stream, as_json=json)
+        run_prompt(config, prompt, tools=tools or (), max_steps=max_steps, stream=stream, as_json=json)
 
     @app.command()
     def explain(config: Config, json: Json = False) -> None:
@@ -108,4 +118,9 @@ def main() -> None:
             app = make_app()
     except typer.Exit as exit:  # a plugin that somebody asked for cannot be loaded
         raise SystemExit(exit.exit_code) from None
-    app()
+    try:
+        app()
+    except SystemExit as exit:
+        if exit.code == INTERRUPTED:
+            leave_threads_behind()
+        raise

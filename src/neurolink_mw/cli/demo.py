@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import logging
 import os
 import sys
@@ -13,29 +14,29 @@ import typer
 
 from ..config import Pipeline
 from ..middlewares.lifecycle import Failed, Finished, Lifecycle, Started
-from ..protocol import AssistantMessage, CallOptions, Message, TextPart, user
+from ..protocol import AssistantMessage, CallOptions, TextPart, user
 from ..testing import wire
 from ..testing.wire import openai
+from ..tools import tool
 from .exits import OK, exits
 from .output import notes, write
 from .run import Report, ask
 
-_CONVERSATION = (
-    (
-        "What does a middleware pipeline do?",
-        "It stands around every call to a model: each member may change the request, watch the answer, or stop the "
-        "call. The model does not know, and neither does your program.",
-    ),
-    (
-        "And when the answer is streamed?",
-        "The same members see it part by part, in the same order, and reach the same verdict.",
-    ),
+_QUESTION = "What does a middleware pipeline do?"
+_ANSWER = (
+    "It stands around every call to a model: each member may change the request, watch the answer, or stop the call. "
+    "The model does not know, and neither does your program."
 )
+_NEXT_QUESTION = "Which members stand around you now?"
 
 
 def demo() -> None:
     """The command's body: a loopback server that speaks OpenAI's format, and three built-ins around the model."""
-    replies = [openai.answer(deltas=_words(text), usage=openai.usage(24, 31)) for _, text in _CONVERSATION]
+    replies: list[wire.ScriptedReply] = [
+        openai.answer(deltas=_words(_ANSWER), usage=openai.usage(24, 31)),
+        openai.answer(tool_calls=[openai.ToolCall("members", {})], usage=openai.usage(71, 9)),
+        _tell_members,
+    ]
     _log_to_standard_error()
     with exits(), _no_proxy(), wire.openai_server(replies) as server:
         notes().print(f"a loopback server speaks the OpenAI wire format at {server.base_url}", markup=False)
@@ -44,6 +45,13 @@ def demo() -> None:
         streamed = all(exchange.json.get("stream") for exchange in server.journal)
     notes().print(f"\nthe server saw {requests} requests, {'all' if streamed else 'not all'} of them streamed")
     raise typer.Exit(code)
+
+
+def _tell_members(request: wire.Exchange) -> wire.Reply:
+    """The model's last answer: it has read what the tool said."""
+    *others, last = json.loads(request.json["messages"][-1]["content"])
+    text = f"There are {', '.join(others)} and {last}: each of them saw both steps of this turn."
+    return openai.answer(deltas=_words(text), usage=openai.usage(92, 22))(request)
 
 
 async def _converse(base_url: str) -> int:
@@ -62,22 +70,27 @@ async def _converse(base_url: str) -> int:
         statistics=report,
     )
     notes().print(f"{pipeline.explain()}\n", markup=False)
-    history: tuple[Message, ...] = ()
-    for question, answer in _CONVERSATION:
-        write(f"\n> {question}\n")
-        history = (*history, user(question))
-        code = await ask(pipeline, CallOptions(history), report, stream=True, as_json=False)
-        if code != OK:
-            return code
-        history = (*history, AssistantMessage((TextPart(answer),)))
-    return OK
+
+    @tool
+    def members() -> tuple[str, ...]:
+        """The members of the pipeline, from the outside in."""
+        return pipeline.ids
+
+    write(f"\n> {_QUESTION}\n")
+    code = await ask(pipeline, CallOptions.from_text(_QUESTION), report, stream=True, as_json=False)
+    if code != OK:
+        return code
+    write(f"\n> {_NEXT_QUESTION}\n")
+    history = (user(_QUESTION), AssistantMessage((TextPart(_ANSWER),)), user(_NEXT_QUESTION))
+    return await ask(pipeline, CallOptions(history), report, tools=[members], stream=True, as_json=False)
 
 
 def _tell(event: Started | Finished | Failed) -> None:
     if isinstance(event, Started):
         notes().print(f"[lifecycle] a {event.kind} call to {event.provider}:{event.model_id} begins", markup=False)
     elif isinstance(event, Finished):
-        notes().print(f"\n[lifecycle] it ended {event.status} after {len(event.text)} characters", markup=False)
+        line = "\n" if event.text else ""  # the answer has not ended its own yet
+        notes().print(f"{line}[lifecycle] it ended {event.status} after {len(event.text)} characters", markup=False)
     else:
         notes().print(f"\n[lifecycle] it failed: {type(event.error).__name__}", markup=False)
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 import sys
+import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 import typer
 
 from ..errors import NeurolinkError, PolicyDenied, ProviderError
-from .output import OutputFailed, notes, print_error
+from .output import OutputFailed, cause_of, notes, print_error
 
 OK = 0
 OUTPUT_FAILED = 1
@@ -22,7 +23,8 @@ INTERRUPTED = 130
 
 def exit_code(error: BaseException) -> int:
     """4 for what a provider did, 3 for what a policy refused; 2 for everything else that this library raises on
-    purpose."""
+    purpose. Of a turn that failed, why it did."""
+    error = cause_of(error)
     if isinstance(error, PolicyDenied):
         return DENIED
     return PROVIDER_FAILURE if isinstance(error, ProviderError) else BAD_INPUT
@@ -46,6 +48,17 @@ def exits(*, as_json: bool = False) -> Iterator[None]:
         _silence_output()
         notes().print(f"error: {error}", markup=False)
         raise typer.Exit(OUTPUT_FAILED) from None
+
+
+def leave_threads_behind() -> None:
+    """End an interrupted program now where threads still run. Python would wait for them, and nobody can stop a tool
+    that runs in one."""
+    if all(thread.daemon or thread is threading.main_thread() for thread in threading.enumerate()):
+        return
+    for stream in (sys.stdout, sys.stderr):
+        with suppress(AttributeError, OSError, ValueError):  # there is none, or it is closed
+            stream.flush()
+    os._exit(INTERRUPTED)
 
 
 def _silence_output() -> None:

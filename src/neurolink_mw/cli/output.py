@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from ..errors import PolicyDenied, ProviderError
+from ..errors import NeurolinkError, PolicyDenied, ProviderError, TurnError
 from ..pipeline import MemberRecord, Outcome
 from ..protocol import Usage, to_json
 
@@ -59,12 +59,24 @@ def write_json(data: Any) -> None:
 
 
 def print_error(error: BaseException, *, as_json: bool = False) -> None:
+    """Why it failed, and of a turn how far it had come."""
     if as_json:
         write_json({"error": to_json(error)})
         return
-    label = _label(error)
-    for line in str(error).splitlines() or [type(error).__name__]:
+    cause = cause_of(error)
+    label = _label(cause)
+    said = str(cause) if isinstance(cause, NeurolinkError) else f"{type(cause).__name__}: {cause}"
+    for line in said.splitlines() or [type(cause).__name__]:
         notes().print(f"{label}: {line}", markup=False)
+    if isinstance(error, TurnError):
+        notes().print(f"{label}: the turn ended there, with {counted(len(error.steps), 'step')} done", markup=False)
+
+
+def cause_of(error: BaseException) -> BaseException:
+    """Why a turn failed; of any other error, itself."""
+    while isinstance(error, TurnError) and error.__cause__ is not None:
+        error = error.__cause__
+    return error
 
 
 def _label(error: BaseException) -> str:
@@ -73,8 +85,8 @@ def _label(error: BaseException) -> str:
     return "provider failed" if isinstance(error, ProviderError) else "error"
 
 
-def print_outcome(outcome: Outcome) -> None:
-    """What each member did, from the outside in, and what the call cost."""
+def print_outcome(outcome: Outcome, *, of: str = "") -> None:
+    """What each member did, from the outside in, and what the call cost. of: which call it was, where several were."""
     record = outcome.record
     if record is not None:
         table = Table(box=None, pad_edge=False, header_style="bold")
@@ -85,15 +97,24 @@ def print_outcome(outcome: Outcome) -> None:
         table.add_column("outcome")
         for number, row in enumerate((*record.members, record.model), 1):
             table.add_row(
-                str(number), escape(_name(row, outcome)), str(row.calls), _duration(row.self_seconds), row.status
+                str(number),
+                escape(_name(row, outcome)),
+                str(row.calls),
+                describe_duration(row.self_seconds),
+                row.status,
             )
         notes().print(table)
     by = f", answered by {outcome.answered_by}" if outcome.answered_by not in ("model", None) else ""
     notes().print(
-        f"{outcome.status} in {_duration(outcome.duration)}{by}; {outcome.attempts} "
-        f"attempt{'' if outcome.attempts == 1 else 's'}; {describe_usage(outcome.usage)}",
+        f"{of}{': ' if of else ''}{outcome.status} in {describe_duration(outcome.duration)}{by}; "
+        f"{counted(outcome.attempts, 'attempt')}; {describe_usage(outcome.usage)}",
         markup=False,
     )
+
+
+def counted(number: int, thing: str) -> str:
+    """`1 step`, `2 steps`."""
+    return f"{number} {thing}" if number == 1 else f"{number} {thing}s"
 
 
 def describe_usage(usage: Usage) -> str:
@@ -112,7 +133,8 @@ def _count(number: int | None) -> str:
     return "?" if number is None else str(number)
 
 
-def _duration(seconds: float) -> str:
+def describe_duration(seconds: float) -> str:
+    """In the unit that fits."""
     if seconds < 0.001:
         return f"{seconds * 1e6:.0f} µs"
     return f"{seconds * 1e3:.1f} ms" if seconds < 1 else f"{seconds:.2f} s"

@@ -1,32 +1,41 @@
-"""`neurolink-mw run`: one prompt through a configured pipeline."""
+"""`neurolink-mw run`: one prompt through a configured pipeline; with tools, a whole turn."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Sequence
+from contextlib import nullcontext
+from functools import partial
 from pathlib import Path
+from time import perf_counter
 
 import anyio
 import typer
 
 from ..config import Pipeline
 from ..errors import ConfigError, NeurolinkError
+from ..loop import TurnRecord
+from ..loop.settings import MOST_STEPS
 from ..pipeline import Outcome, Statistics
-from ..protocol import CallOptions, ErrorPart, TextDelta, ToolCall, to_json
-from ..protocol.stream_result import as_exception
-from .exits import DENIED, OK, PROVIDER_FAILURE, exit_code, exits
-from .output import notes, print_error, print_outcome, write, write_json
+from ..protocol import CallOptions, LanguageModel, to_json
+from ..tools import Tool
+from .exits import DENIED, OK, PROVIDER_FAILURE, exits
+from .load_tools import importable_here, load_tools
+from .output import print_outcome, write, write_json
+from .shown import Shown, waiting
+from .turn import print_turn, take_turn, turn_as_json
 
 
 class Report(Statistics):
-    """Statistics that also keep the outcome of the newest call."""
+    """Statistics that also keep the outcome of each call."""
 
-    newest: Outcome | None = None
+    def __init__(self) -> None:
+        super().__init__()
+        self.outcomes: list[Outcome] = []
 
     def add(self, outcome: Outcome) -> None:
         super().add(outcome)
-        self.newest = outcome
+        self.outcomes.append(outcome)
 
 
 def read_prompt(prompt: str | None) -> str:
@@ -42,92 +51,97 @@ def read_prompt(prompt: str | None) -> str:
     return text
 
 
-def run(config: Path, prompt: str | None, *, stream: bool, as_json: bool) -> None:
-    """The command's body. Exits with the code that fits the outcome."""
-    with exits(as_json=as_json):
+def run(
+    config: Path, prompt: str | None, *, tools: Sequence[str], max_steps: int | None, stream: bool, as_json: bool
+) -> None:
+    """The command's body. tools: where to find them. Exits with the code that fits the outcome."""
+    with exits(as_json=as_json), importable_here() if tools else nullcontext():
         report = Report()
         pipeline = Pipeline.from_config(config, statistics=report)
+        _check(max_steps, tools)
+        loaded = load_tools(tools)
         options = CallOptions.from_text(read_prompt(prompt))
-        code = anyio.run(ask, pipeline, options, report, stream, as_json)
+        asking = partial(ask, tools=loaded, max_steps=max_steps, stream=stream, as_json=as_json)
+        code = anyio.run(asking, pipeline, options, report)
     raise typer.Exit(code)
 
 
-async def ask(pipeline: Pipeline, options: CallOptions, report: Report, stream: bool, as_json: bool) -> int:
-    """One call, printed as it goes. The report is printed however the call ends."""
+def _check(max_steps: int | None, tools: Sequence[str]) -> None:
+    if max_steps is None:
+        return
+    if not tools:
+        raise ConfigError("--max-steps is about turns with tools: give --tools as well, or leave it out")
+    if not 1 <= max_steps <= MOST_STEPS:
+        raise ConfigError(f"--max-steps {max_steps}: give a whole number from 1 to {MOST_STEPS}")
+
+
+async def ask(
+    pipeline: Pipeline,
+    options: CallOptions,
+    report: Report,
+    *,
+    tools: Sequence[Tool] = (),
+    max_steps: int | None = None,
+    stream: bool,
+    as_json: bool,
+) -> int:
+    """One call, or with tools a turn of several, shown as it goes. The report is printed however it ends."""
+    record, began, earlier = TurnRecord(), perf_counter(), len(report.outcomes)
+    shown = Shown(record, as_json=as_json)
     code = OK
     async with pipeline:
         try:
-            code = await (_stream if stream else _generate)(pipeline, options, as_json)
+            model = pipeline.model
+            if tools:
+                code = await take_turn(model, options, tools, max_steps, shown, stream=stream)
+            elif stream:
+                code = await _stream(model, options, shown, as_json)
+            else:
+                await _generate(model, options, shown, as_json)
         except NeurolinkError as error:
-            print_error(error, as_json=as_json)
-            code = exit_code(error)
-    if report.newest is not None:
-        if as_json:
-            write_json({"type": "outcome", **_as_object(report.newest)})
-        else:
-            print_outcome(report.newest)
-        if report.newest.status == "denied":
-            code = DENIED
-        elif report.newest.status == "error" and code == OK:  # the answer says so itself, without an error part
-            code = PROVIDER_FAILURE
+            code = shown.failed(error)
+    outcomes = report.outcomes[earlier:]
+    if as_json:
+        _write_report(record, outcomes, code)
+    else:
+        _print_report(record, outcomes, perf_counter() - began)
+    if outcomes and outcomes[-1].status == "denied":
+        return DENIED
+    if outcomes and outcomes[-1].status == "error" and code == OK:  # the answer says so itself, without an error part
+        return PROVIDER_FAILURE
     return code
 
 
-async def _generate(pipeline: Pipeline, options: CallOptions, as_json: bool) -> int:
-    model = pipeline.model
-    with waiting(f"{model.provider}:{model.model_id}", silent=as_json):
+def _write_report(record: TurnRecord, outcomes: Sequence[Outcome], code: int) -> None:
+    if record.steps:
+        write_json(turn_as_json(record, code))
+    for outcome in outcomes:
+        step = outcome.context.step
+        write_json({"type": "outcome", **({} if step is None else {"step": step}), **_as_object(outcome)})
+
+
+def _print_report(record: TurnRecord, outcomes: Sequence[Outcome], seconds: float) -> None:
+    """Of a turn, the last step stands for all: the members are the same for each."""
+    if outcomes:
+        print_outcome(outcomes[-1], of="last step" if len(outcomes) > 1 else "")
+    if record.steps:
+        print_turn(record, seconds)
+
+
+async def _generate(model: LanguageModel, options: CallOptions, shown: Shown, as_json: bool) -> None:
+    with waiting(f"waiting for {model.provider}:{model.model_id}", silent=as_json):
         result = await model.do_generate(options)
     if as_json:
         write_json({**_as_object(result), "type": "result"})
-        return OK
-    write(result.text + "\n")
-    for call in result.tool_calls:
-        _note_tool_call(call)
-    return OK
-
-
-async def _stream(pipeline: Pipeline, options: CallOptions, as_json: bool) -> int:
-    model, code, wrote = pipeline.model, OK, False
-    with waiting(f"{model.provider}:{model.model_id}", silent=as_json):
-        result = await model.do_stream(options)
-    async with result.stream as parts:
-        async for part in parts:
-            if as_json:
-                write_json(to_json(part))
-            elif isinstance(part, TextDelta):
-                write(part.delta)
-                wrote = wrote or bool(part.delta)
-            if isinstance(part, ErrorPart):
-                error = as_exception(part.error)
-                code = exit_code(error)
-                if not as_json:
-                    write("\n" if wrote else "")
-                    wrote = False
-                    print_error(error)
-            elif isinstance(part, ToolCall) and not as_json:
-                _note_tool_call(part)
-    if wrote and not as_json:
-        write("\n")
-    return code
-
-
-@contextmanager
-def waiting(who: str, *, silent: bool) -> Iterator[None]:
-    """A progress line until the answer begins: live on a terminal, once elsewhere."""
-    if silent:
-        yield
         return
-    console = notes()
-    if console.is_terminal:
-        with console.status(f"waiting for {who}"):
-            yield
-    else:
-        console.print(f"waiting for {who} ...", markup=False)
-        yield
+    write(result.text + "\n")
+    shown.calls(result.tool_calls)
 
 
-def _note_tool_call(call: ToolCall) -> None:
-    notes().print(f"tool call: {call.tool_name}({call.input})", markup=False)
+async def _stream(model: LanguageModel, options: CallOptions, shown: Shown, as_json: bool) -> int:
+    with waiting(f"waiting for {model.provider}:{model.model_id}", silent=as_json):
+        result = await model.do_stream(options)
+    return await shown.stream(result.stream)
 
 
 def _as_object(value: object) -> dict[str, object]:

@@ -71,7 +71,7 @@ class Asking:
         if changes.active_tools is not None:
             tools = tuple(tool for tool in tools if _name(tool) in changes.active_tools)
             available = _names(tools)
-        model = self._model if changes.model is None else changes.model
+        model = self._model if changes.model is None else self._chosen(changes.model)
         base = self._options.replace(**changes.options) if changes.options else self._options
         plan = None
         if self._guard is not None:
@@ -84,6 +84,10 @@ class Asking:
             context=base.context.child(step=number),
         )
         return Step(number, kind, accounted(model, options.context), options, available, plan)
+
+    def _chosen(self, model: LanguageModel) -> LanguageModel:
+        around = self._settings.around_model
+        return model if around is None else around(model)
 
     def refit(self, step: Step, error: ContextOverflowError) -> None:
         """Shorten a step that the provider refused as too long. Raises the error with the figures where nothing can be

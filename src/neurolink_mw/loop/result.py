@@ -17,7 +17,9 @@ from ..protocol import (
     Reasoning,
     ResponseInfo,
     Text,
+    ToolApprovalResponsePart,
     ToolCall,
+    ToolMessage,
     Usage,
     Value,
     value,
@@ -30,11 +32,19 @@ StoppedBy: TypeAlias = Literal["answer", "stop-condition", "step-limit", "termin
 
 @value
 class PendingApproval(Value):
-    """A call that waits for somebody's yes or no. Answer it with `ToolApprovalResponsePart(approval_id, approved)` in
-    a `ToolMessage` behind the turn's messages."""
+    """A call that waits for somebody's yes or no. Put the message that `approve` or `deny` makes behind the turn's
+    messages, and go on; one message for each call that waits."""
 
     approval_id: str
     call: ToolCall
+
+    def approve(self) -> ToolMessage:
+        """The call may run."""
+        return ToolMessage((ToolApprovalResponsePart(self.approval_id, True),))
+
+    def deny(self, reason: str | None = None) -> ToolMessage:
+        """The call does not run. The model reads the reason."""
+        return ToolMessage((ToolApprovalResponsePart(self.approval_id, False, reason),))
 
 
 @value

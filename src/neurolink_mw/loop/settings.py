@@ -3,14 +3,15 @@ have in common."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
+from functools import cached_property
 from typing import Any, TypedDict
 
 from ..errors import ConfigError
 from ..loop_guard import DEFAULT_LOOP_GUARD_LOW_WATER_RATIO, DEFAULT_LOOP_GUARD_PROTECTED_TAIL
 from ..pipeline.wording import did_you_mean
-from ..protocol import OUTPUT_LIMITS, ExcerptLimits, ModelLimits
+from ..protocol import OUTPUT_LIMITS, ExcerptLimits, LanguageModel, ModelLimits
 from ..tools import Approve, Breaker, Tool, ToolSettings
 from ..tools.settings import is_seconds
 from ..tools.tool import by_name
@@ -61,6 +62,8 @@ class TurnSettings:
     approve: Approve | None = None
     output_limits: ExcerptLimits | None = OUTPUT_LIMITS
     context_guard: ContextGuard = field(default_factory=ContextGuard)
+    around_model: Callable[[LanguageModel], LanguageModel] | None = None
+    """Puts around a model that `prepare_step` chooses what stands around the model of the turn."""
 
     def __post_init__(self) -> None:
         if isinstance(self.tools, Tool | str) or not isinstance(self.tools, Sequence):
@@ -85,7 +88,7 @@ class TurnSettings:
         """`stop_when` as a list."""
         return (self.stop_when,) if callable(self.stop_when) else tuple(self.stop_when)
 
-    @property
+    @cached_property
     def tool_settings(self) -> ToolSettings:
         """What the executor gets."""
         return ToolSettings(self.parallel_tools, self.tool_timeout, self.breaker, self.approve, self.output_limits)
@@ -108,7 +111,7 @@ class TurnKeywords(TypedDict, total=False):
     context_guard: ContextGuard
 
 
-_NAMES = [f.name for f in fields(TurnSettings) if f.name != "tools"]
+_NAMES = [f.name for f in fields(TurnSettings) if f.name not in ("tools", "around_model")]
 
 
 def turn_settings(tools: Sequence[Tool], given: Mapping[str, Any]) -> TurnSettings:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import get_args
 
+from ..loop_guard import LoopGuardPlan
 from ..protocol import (
     JSON,
     CallWarning,
@@ -43,7 +44,8 @@ class StepToolResult(Value):
 @value
 class StepResult(Value):
     """One completed step. step_number: from 0. content: all that the model answered. tool_calls: of the tools that the
-    turn runs; tool_results: their results, in the same order. usage: what the step cost."""
+    turn runs; tool_results: their results, in the same order. usage: what the step cost. context: what the context
+    guard found before the step, with the budget and what was left of it; None where there is no guard."""
 
     step_number: int
     content: tuple[Content, ...]
@@ -55,6 +57,7 @@ class StepResult(Value):
     warnings: Sequence[CallWarning] = ()
     response: ResponseInfo | None = None
     provider_metadata: Mapping[str, JSON] | None = None
+    context: LoopGuardPlan | None = None
 
     @property
     def answer(self) -> GenerateResult:

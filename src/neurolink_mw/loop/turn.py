@@ -135,7 +135,8 @@ class Turn:
         done = self.record.steps or self.record.tool_executions
         if not done or isinstance(cause, PolicyDenied | TurnError):
             return cause
-        return self._with_record(f"step {len(self.record.steps)} of the turn failed: {cause}")
+        count = len(self.record.steps)
+        return self._with_record(f"the turn failed after {count} step{'' if count == 1 else 's'}: {cause}")
 
     def shown_error(self, part: ErrorPart) -> ErrorPart:
         """An error of a step's stream as one of the turn."""
@@ -184,10 +185,11 @@ class Turn:
     # -- ways to go on
 
     async def _run_tools(self, step: Step, answer: GenerateResult, calls: tuple[ToolCall, ...]) -> None:
+        options = with_context(step.options, step.options.context.for_tool())
         answering = [
             Answering(
                 marked_call(call, step.number),
-                step.options,
+                options,
                 step=step.number,
                 available=step.available,
                 outcome=None if (denied := denial_reason(call)) is None else _denied(denied),
@@ -195,7 +197,7 @@ class Turn:
             for call in calls
         ]
         try:
-            await self._tools.answer(answering, around_tools(step.model, step.options))
+            await self._tools.answer(answering, around_tools(step.model, options))
         except BaseException:
             # Once a tool has started, what it did is part of the conversation. Before that, nothing has happened.
             self._take(step, answer, answering, keep=any(one.tries for one in answering))
@@ -219,7 +221,7 @@ class Turn:
     def _take(self, step: Step, answer: GenerateResult, answering: Sequence[Answering], *, keep: bool) -> None:
         """Add a step and what became of its calls to the conversation. keep: unless nothing has happened."""
         done, outputs = self._answered(answering)
-        self._add_step(answer, [one.call for one in answering], done, outputs)
+        self._add_step(step, answer, [one.call for one in answering], done, outputs)
         if not keep:
             return
         for one in answering:
@@ -242,7 +244,7 @@ class Turn:
     def _end_without_calls(self, step: Step, answer: GenerateResult) -> None:
         """The model is done, whatever it calls that; but one that says nothing and means to call tools is asked once
         more, without any."""
-        self._add_step(answer)
+        self._add_step(step, answer)
         self._show(step, answer)
         said = any(isinstance(one, Text) and one.text.strip() for one in answer.content)
         wants_tools = answer.finish_reason.unified == "tool-calls"
@@ -263,7 +265,7 @@ class Turn:
         """Nothing is run: the answer was cut, or it is given by a terminal tool. Calls are left out of the history,
         where nothing would answer them."""
         cut = answer.finish_reason.unified in _CUT
-        self._add_step(_without_terminal(answer, self._terminal), calls)
+        self._add_step(step, _without_terminal(answer, self._terminal), calls)
         if calls:
             names = ", ".join(call.tool_name for call in calls)
             why = "the answer was cut" if cut else "the turn ended with it"
@@ -285,7 +287,7 @@ class Turn:
             self._kind = "last"
 
     def _end_at_limit(self, step: Step, answer: GenerateResult, calls: tuple[ToolCall, ...]) -> None:
-        self._add_step(answer, calls)
+        self._add_step(step, answer, calls)
         bare = _without_calls(answer)
         self._show(step, answer, [shown_result(call, _NOT_RUN, step.number) for call in calls])
         if not bare.text.strip() or answer.finish_reason.unified in _CUT - {"length"}:
@@ -312,6 +314,7 @@ class Turn:
 
     def _add_step(
         self,
+        step: Step,
         answer: GenerateResult,
         calls: Sequence[ToolCall] = (),
         answered: Sequence[ToolCall] = (),
@@ -333,6 +336,7 @@ class Turn:
                 tuple(answer.warnings),
                 answer.response,
                 answer.provider_metadata,
+                step.plan,
             )
         )
 
@@ -367,19 +371,15 @@ class Turn:
 
     async def _settle(self, pending: Pending) -> None:
         """Run or refuse the calls that waited for an approval, and put their results where they belong."""
+        options = with_context(self._options, self._options.context.for_tool())
         answering = [
             Answering(
-                call,
-                self._options,
-                step=0,
-                available=self._asking.available,
-                approved=True,
-                outcome=pending.refusal(call),
+                call, options, step=0, available=self._asking.available, approved=True, outcome=pending.refusal(call)
             )
             for call in pending.calls
         ]
         try:
-            await self._tools.answer(answering, around_tools(self._model, self._options))
+            await self._tools.answer(answering, around_tools(self._model, options, judged=False))
         except BaseException:
             if any(one.tries for one in answering):
                 self._place(pending, answering)

@@ -177,8 +177,16 @@ class TurnGuard(Generic[M]):
 
     def _tokens(self, messages: Sequence[M]) -> int:
         """The estimate of all messages. What is known of messages that are gone is forgotten."""
-        self._known = {id(message): self._look(message) for message in messages}
-        return sum(self._known[id(message)].tokens for message in messages)
+        known: dict[int, _Known[M]] = {}
+        before, size_of, total = self._known, self._shape.size, 0
+        for message in messages:  # without a call for each: a long turn spends most of a step here
+            one, size = before.get(id(message)), size_of(message)
+            if one is None or one.size != size:
+                one = _Known(message, size, self._shape.pieces(message))
+            known[id(message)] = one
+            total += one.tokens
+        self._known = known
+        return total
 
     def _look(self, message: M) -> _Known[M]:
         known, size = self._known.get(id(message)), self._shape.size(message)

@@ -151,7 +151,8 @@ def _around_a_turn(own: Sequence[Member], further_in: Sequence[Member]) -> Itera
                 f"again without running them",
                 "put it around the steps (middlewares=), not around the turn (turn_middlewares=)",
             )
-        if "output" in member.judges and not any("output" in one.judges for one in further_in):
+        judges_answers = "output" in member.judges and tuple(getattr(member, "sees", ())) != ("tool_input",)
+        if judges_answers and not any("output" in one.judges for one in further_in):
             yield Fault(
                 "judges-too-late",
                 (member.id,),

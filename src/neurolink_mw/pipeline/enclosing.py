@@ -19,10 +19,12 @@ def enclosing_scopes(context: CallContext) -> Iterator[Scope]:
 
 def listener_of(model: object, context: CallContext) -> Callable[[Event], None] | None:
     """Whom to tell what happens in a turn: the plugins that listen to the chain around its steps, or around it."""
-    chain = getattr(model, "chain", None)
-    if chain is not None and chain.surroundings.events is not None:
-        tell: Callable[[Event], None] = chain.surroundings.events
-        return tell
+    inner = model
+    while (chain := getattr(inner, "chain", None)) is not None:
+        if chain.surroundings.events is not None:
+            tell: Callable[[Event], None] = chain.surroundings.events
+            return tell
+        inner = chain.model
     return next((scope.host.events for scope in enclosing_scopes(context) if scope.host.events is not None), None)
 
 

@@ -59,7 +59,7 @@ class Keeper:
         if not self.is_left_alone(context):
             return False
         if self.rules.on_error == "deny":
-            raise self._denial(context)
+            raise self.denial(context)
         return True
 
     def is_left_alone(self, context: CallContext) -> bool:
@@ -77,7 +77,7 @@ class Keeper:
         """The member failed. Returns only if it is to be skipped. too_late: it cannot be skipped any more."""
         handling = self.handle(error, context, too_late=too_late)
         if handling == "deny":
-            raise self._denial(context) from error
+            raise self.denial(context) from error
         if handling == "raise":
             raise error
 
@@ -100,7 +100,8 @@ class Keeper:
             for one in findings or ()
         )
 
-    def _denial(self, context: CallContext) -> BaseException:
+    def denial(self, context: CallContext) -> BaseException:
+        """What refuses the call, where its member cannot decide."""
         return context.deny(FAILED, _FAILED, by=self.id)
 
     def _note(self, context: CallContext, error: Exception | None, handling: Handling) -> None:

@@ -95,9 +95,10 @@ class Middleware(Member):
         """Around one decision."""
         return await model.do_decide(options)
 
-    def tool_hook(self, *, around_turn: bool) -> Callable[[ToolRunner, ToolCall], Awaitable[ToolOutcome]] | None:
-        """What this member puts around tools, None for nothing. around_turn: it stands around the whole turn."""
-        return self.wrap_tool if overrides(self, "wrap_tool") else None
+    def judge_tool(self, model: LanguageModel) -> Callable[[ToolRunner, ToolCall], Awaitable[ToolOutcome]] | None:
+        """How an adapter of a policy judges a call that no answer of a step brings to it; None for all others. model:
+        the next one in, a whole turn perhaps."""
+        return None
 
     def override_provider(self, model: LanguageModel) -> str:
         """The provider that models further out show. Asked once, at build."""

@@ -11,12 +11,13 @@ from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from ..protocol import CallContext, CallOptions, ExecutionDenied, ToolCall, ToolOutcome, ToolRunner
+from ..protocol import CallContext, CallOptions, ExecutionDenied, LanguageModel, ToolCall, ToolOutcome, ToolRunner
 from .bind import awaiting
 from .conditions import When
 from .denial import find_denial
 from .enclosing import enclosing_scopes
 from .failing import Keeper
+from .middleware import overrides
 from .mistake import Mistake
 from .own_time import OwnTime
 
@@ -30,40 +31,57 @@ _COULD_NOT_CHECK = "The call could not be checked, so it was refused."
 @dataclass(frozen=True)
 class ToolHook:
     """One member's hook. owner: the member as it was given, by which one that stands in several chains is known;
-    keeper: the rules of its place, where the host has anything to do beyond passing failures on."""
+    keeper: the rules of its place, where the host has anything to do beyond passing failures on. judges: it is a
+    policy's, which judges the same call in the answer too; then one that cannot decide refuses the whole, as there."""
 
     owner: object
     id: str
     wrap: Callable[[ToolRunner, ToolCall], Awaitable[Any]]
     when: When | None
     keeper: Keeper | None
+    judges: bool = False
 
     def around(self, runner: ToolRunner) -> ToolRunner:
         return _Wrapped(self, runner) if self.keeper is None else _Owned(self, runner, self.keeper)
 
 
-def hooks_of(
-    placed: Sequence[Placed], keeper_of: Callable[[Placed], Keeper | None], *, around_turn: bool
-) -> tuple[ToolHook, ...]:
-    """The hooks of a chain, from the outside in."""
-    found = []
+@dataclass(frozen=True)
+class ToolHooks:
+    """The hooks of a chain, from the outside in. wrapping: `wrap_tool` of its members; judging: those, and the
+    policies that judge calls where no answer of a step brings the call to them first."""
+
+    wrapping: tuple[ToolHook, ...] = ()
+    judging: tuple[ToolHook, ...] = ()
+
+
+def hooks_of(placed: Sequence[Placed], model: LanguageModel, keeper_of: Callable[[Placed], Keeper | None]) -> ToolHooks:
+    """The hooks of a chain around a model."""
+    judging = []
     for place in placed:
-        hook = place.member.tool_hook(around_turn=around_turn)
+        wraps = overrides(place.member, "wrap_tool")
+        hook = place.member.wrap_tool if wraps else place.member.judge_tool(model)
         if hook is not None:
             keeper, when = keeper_of(place), place.use.when
-            wrap = awaiting(hook, f"{place.use.id}.wrap_tool", blocking=place.use.rules.blocking)
+            wrap = awaiting(hook, f"{place.use.id}.wrap_tool", blocking=wraps and place.use.rules.blocking)
             per_call = when if when is not None and when.per_call else None
             owned = keeper if keeper is not None and keeper.rules.owned else None
-            found.append(ToolHook(place.use.member, place.use.id, wrap, per_call, owned))
-    return tuple(found)
+            judging.append(ToolHook(place.use.member, place.use.id, wrap, per_call, owned, judges=not wraps))
+    return ToolHooks(tuple(hook for hook in judging if not hook.judges), tuple(judging))
 
 
-def around_tools(model: object, options: CallOptions) -> Callable[[ToolRunner], ToolRunner]:
+def has_tool_hooks(placed: Sequence[Placed], model: LanguageModel) -> bool:
+    """Whether a chain around a model would have any."""
+    return any(overrides(place.member, "wrap_tool") or place.member.judge_tool(model) is not None for place in placed)
+
+
+def around_tools(model: object, options: CallOptions, *, judged: bool = True) -> Callable[[ToolRunner], ToolRunner]:
     """What to put around the tools that a step of `model` called: the hooks around the turn, then those around the
-    step. options: of the step, in the context of the turn. One member runs once, at its outermost place."""
+    step. options: of the step, in the context of the turn. judged: the calls come from an answer of the step, where its
+    policies have seen them; those that a conversation brings along have not been. One member runs once, at its
+    outermost place."""
     hooks: list[ToolHook] = []
     seen: set[int] = set()
-    for hook in (*_around_turn(options.context), *_around_step(model)):
+    for hook in (*_around_turn(options.context), *_around_step(model, judged)):
         if id(hook.owner) not in seen and (hook.when is None or hook.when.matches(options)):
             seen.add(id(hook.owner))
             hooks.append(hook)
@@ -81,10 +99,11 @@ def _around_turn(context: CallContext) -> Iterator[ToolHook]:
         yield from scope.host.tool_hooks
 
 
-def _around_step(model: object) -> Iterator[ToolHook]:
+def _around_step(model: object, judged: bool) -> Iterator[ToolHook]:
     """Chains around a turn further in are not looked into: its tools are its own."""
     while (chain := getattr(model, "chain", None)) is not None:
-        yield from model.tool_hooks  # type: ignore[attr-defined]  # a wrapped model
+        hooks: ToolHooks = model.tool_hooks  # type: ignore[attr-defined]  # a wrapped model
+        yield from hooks.wrapping if judged else hooks.judging
         model = chain.model
 
 
@@ -125,7 +144,7 @@ class _Owned(_Wrapped):
     async def run(self, call: ToolCall) -> ToolOutcome:
         keeper, context = self._keeper, self.options.context
         if keeper.is_left_alone(context):
-            return await self._inner.run(call) if keeper.rules.on_error == "skip" else _refused()
+            return await self._inner.run(call) if keeper.rules.on_error == "skip" else self._refused()
         clock = keeper.clock()
         inside = _Inside(self._inner, clock)
         try:
@@ -138,7 +157,7 @@ class _Owned(_Wrapped):
             if handling == "raise":
                 raise
             if handling == "deny":
-                return _refused()
+                return self._refused()
             if inside.outcome is not None:
                 return inside.outcome
             if inside.asked:
@@ -149,6 +168,12 @@ class _Owned(_Wrapped):
                 clock.stop()
         keeper.worked()
         return outcome
+
+    def _refused(self) -> ToolOutcome:
+        context = self.options.context
+        if self._hook.judges and context.scope is not None:
+            raise self._keeper.denial(context)
+        return ToolOutcome(ExecutionDenied(_COULD_NOT_CHECK), "denied")
 
 
 class _Inside:
@@ -183,7 +208,3 @@ class _Inside:
             if clock is not None:
                 clock.resume()
         return self.outcome
-
-
-def _refused() -> ToolOutcome:
-    return ToolOutcome(ExecutionDenied(_COULD_NOT_CHECK), "denied")

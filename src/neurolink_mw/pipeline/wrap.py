@@ -27,7 +27,7 @@ from .place import MODE_OFF, Use, as_uses
 from .record import Statistics
 from .scope import Host
 from .tap import Tap, is_turn
-from .tool_hooks import hooks_of
+from .tool_hooks import has_tool_hooks, hooks_of
 
 Denied: TypeAlias = Literal["refuse", "raise"]
 
@@ -80,9 +80,7 @@ class WrappedModel:
         self._layers = layers
         self._with_scope: WrappedModel | None = self if scoped else None
         self.is_turn = is_turn(chain.model)
-        self.tool_hooks = hooks_of(
-            chain.placed, lambda place: _keeper(place, chain.surroundings), around_turn=self.is_turn
-        )
+        self.tool_hooks = hooks_of(chain.placed, chain.model, lambda place: _keeper(place, chain.surroundings))
         core = _compose(chain, layers, scoped=scoped, timed=statistics is not None)
         self.provider = core.provider
         self.model_id = core.model_id
@@ -90,7 +88,7 @@ class WrappedModel:
         if scoped:
             events = chain.surroundings.events
             refuses = chain.denied == "refuse"
-            hooks = self.tool_hooks if self.is_turn else ()
+            hooks = self.tool_hooks.judging if self.is_turn else ()
             judges = any("output" in place.use.member.writes | place.use.member.judges for place in chain.placed)
             host = Host(core, tuple(listeners), chain.ids, chain.listening, not refuses, events, hooks, judges)
             boundary = Boundary(host, timed=statistics is not None)
@@ -184,7 +182,7 @@ def wrap_placed(
     around_scope = isinstance(model, WrappedModel) and model.scoped
     scoped = around_scope or bool(listeners) or any(_needs_scope(place) for place in taking_part)
     # A turn finds what stands around its tools by the scopes that it runs in.
-    scoped = scoped or (is_turn(model) and any(place.member.tool_hook(around_turn=True) for place in taking_part))
+    scoped = scoped or (is_turn(model) and has_tool_hooks(taking_part, model))
     layers = _name_layers(chain, provider, model_id)
     return WrappedModel(chain, tuple(listeners), statistics, scoped=scoped, layers=layers)
 

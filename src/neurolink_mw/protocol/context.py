@@ -10,7 +10,7 @@ import uuid
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Generic, Literal, Protocol, Self, TypeAlias, TypeVar, cast
 
-from ..errors import ConfigError
+from ..errors import ConfigError, PolicyDenied
 
 if TYPE_CHECKING:
     from .results import Usage
@@ -135,6 +135,15 @@ class CallContext:
         child.helper = True
         return child
 
+    def for_tool(self) -> CallContext:
+        """The same step while its tools run, which is after the scope of its model call has ended."""
+        child = _OfTool()
+        child._root = self.root
+        child._scope = self.scope
+        child.step = self.step
+        child.helper = self.helper
+        return child
+
     def at_end(self, fn: AtEnd) -> None:
         """Call `fn(outcome)` once, when the outermost scope of this request ends, however it ends.
 
@@ -173,6 +182,27 @@ class CallContext:
 _NO_SCOPE = (
     "context.{} needs a scope, and no member of this chain asked for one: set `needs_scope = True` on the middleware "
     "that uses it"
+)
+
+
+class _OfTool(CallContext):
+    """The context that a tool runs in. Where nothing stands around the turn there is nothing to refuse but the call."""
+
+    __slots__ = ()
+
+    def at_end(self, fn: AtEnd) -> None:
+        if self.scope is None:
+            raise ConfigError(_NO_TURN)
+        super().at_end(fn)
+
+    def deny(self, code: str, message: str = REFUSAL, *, by: str | None = None) -> BaseException:
+        """Refuse the turn, where a pipeline stands around it; else this call of a tool alone."""
+        return PolicyDenied(message, code=code, by=by) if self.scope is None else super().deny(code, message, by=by)
+
+
+_NO_TURN = (
+    "context.at_end has no call to wait for while a tool runs: nothing stands around the turn. Put this middleware "
+    "around the turn (turn_middlewares=), or call it in wrap_generate and wrap_stream"
 )
 
 

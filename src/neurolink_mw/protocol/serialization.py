@@ -16,7 +16,7 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Literal, TypeVar, Union, get_args, get_origin
 
-from ..errors import NeurolinkError, ProtocolError, ProviderError
+from ..errors import NeurolinkError, ProtocolError, ProviderError, TurnError
 from .content import UnknownPart, Url
 from .context import CallContext
 from .values import JSON, Value
@@ -162,6 +162,8 @@ def _error_to_json(error: BaseException) -> JSON:
         ):
             if item is not None:
                 out[key] = item
+    if isinstance(error, TurnError) and error.__cause__ is not None:
+        out["cause"] = _error_to_json(error.__cause__)  # which is what happened; the turn says how far it came
     return out
 
 

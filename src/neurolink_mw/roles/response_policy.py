@@ -215,22 +215,23 @@ class _ResponseAdapter(Adapter[ResponsePolicy]):
             raise self.denial(request.options.context, verdict, kind, released=gate.released)
         return verdict.action in ("allow", "flag")
 
-    # -- tools of a turn that the policy is around
+    # -- tools that are about to run
 
-    def tool_hook(self, *, around_turn: bool) -> Callable[[ToolRunner, ToolCall], Awaitable[ToolOutcome]] | None:
-        """Around a turn, a call is judged before it runs, also where the answer is not streamed. Around its steps, it
-        is judged in the step's answer."""
-        judges = around_turn and "tool_input" in self._sees and not self.shadow
-        return self._judge_tool if judges else None
+    def judge_tool(self, model: LanguageModel) -> Callable[[ToolRunner, ToolCall], Awaitable[ToolOutcome]] | None:
+        """A call is judged before it runs also where no answer of a step brings it: around a turn that is not
+        streamed, and where a conversation brings it along."""
+        if "tool_input" not in self._sees or self.shadow:
+            return None
 
-    async def _judge_tool(self, tool: ToolRunner, call: ToolCall) -> ToolOutcome:
-        scope = tool.options.context.scope
-        assert isinstance(scope, Scope)  # the one that this hook was found by
-        model = scope.host.model
-        verdict = await self._verdict_on(call, Request(tool.options, scope.kind, model.provider, model.model_id))
-        if verdict.action == "deny":
-            return ToolOutcome(ExecutionDenied(verdict.message), "denied")
-        return await tool.run(call if verdict.action != "replace" else call.replace(input=str(verdict.replacement)))
+        async def judge(tool: ToolRunner, call: ToolCall) -> ToolOutcome:
+            scope = tool.options.context.scope
+            kind = scope.kind if isinstance(scope, Scope) else "generate"
+            verdict = await self._verdict_on(call, Request(tool.options, kind, model.provider, model.model_id))
+            if verdict.action == "deny":
+                return ToolOutcome(ExecutionDenied(verdict.message), "denied")
+            return await tool.run(call if verdict.action != "replace" else call.replace(input=str(verdict.replacement)))
+
+        return judge
 
     async def _verdict_on(self, call: ToolCall, request: Request) -> Verdict:
         """The verdict on a call. One of a turn is met twice, when it runs and in the answer, and asked about once."""

@@ -84,6 +84,8 @@ class Answering:
         try:
             self.outcome = await around(self._runner).run(self.call)
         except PolicyDenied as denied:
+            if denied.final:  # of another call, such as one of a judge
+                raise
             self._deny(str(denied) or None)
         finally:
             self._duration = perf_counter() - began

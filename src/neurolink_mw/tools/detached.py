@@ -47,35 +47,20 @@ async def _awaiting(made: Awaitable[object]) -> object:
 
 
 async def _in_thread(name: str, call: Callable[[], object]) -> object:
-    running = left = False
-
-    def run() -> tuple[object]:
-        nonlocal running
-        running = True
-        try:
-            return (call(),)  # in a tuple, since trio's threads may return no coroutine
-        except BaseException as error:
-            if left:
-                _log_late(name, error)
-            raise
-        finally:
-            running = False
-
+    run = _ThreadRun(name, call)
     try:
         # Whoever waits takes the place among the threads, and gives it back when leaving: threads that never end
         # would else take all of them, also from the other users of anyio's threads in the process.
         async with to_thread.current_default_thread_limiter():
             (made,) = await to_thread.run_sync(run, abandon_on_cancel=True, limiter=CapacityLimiter(1))
     except BaseException:
-        if running:
-            left = True
-            _log_left(name)
+        run.leave()
         raise
     return made
 
 
 async def _in_task(name: str, function: Callable[..., object], *args: object) -> object:
-    run = _Run(name, function, args)
+    run = _TaskRun(name, function, args)
     run.start()
     try:
         await run.ended.wait()
@@ -98,7 +83,38 @@ async def _in_task(name: str, function: Callable[..., object], *args: object) ->
     return run.value
 
 
-class _Run:
+class _ThreadRun:
+    """One function in a worker thread."""
+
+    def __init__(self, name: str, call: Callable[[], object]) -> None:
+        self._name = name
+        self._call = call
+        self._running = False
+        self._left = False
+
+    def __call__(self) -> tuple[object]:
+        # It may have been left before a thread was free. In a tuple, since trio's threads may return no coroutine.
+        return (None if self._left else self._run(),)
+
+    def _run(self) -> object:
+        self._running = True
+        try:
+            return self._call()
+        except BaseException as error:
+            if self._left:
+                _log_late(self._name, error)
+            raise
+        finally:
+            self._running = False
+
+    def leave(self) -> None:
+        """Nobody waits for it any more."""
+        self._left = True
+        if self._running:
+            _log_left(self._name)
+
+
+class _TaskRun:
     """One function in a task of its own. `ended` is set when it is done, with its value or its error."""
 
     def __init__(self, name: str, function: Callable[..., Any], args: tuple[object, ...]) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from inspect import Parameter
@@ -17,7 +17,8 @@ from pydantic.fields import FieldInfo
 from ..errors import ConfigError
 from ..protocol import JSONObject
 from .detached import is_async
-from .tool import NeedsApproval, Tool, ToolContext, first_line, refuse_generator, schema_of
+from .schema import first_line, schema_of
+from .tool import NeedsApproval, Tool, ToolContext, refuse_generator
 
 
 @overload
@@ -52,8 +53,9 @@ def tool(function: Callable[..., Any] | None = None, /, **settings: Any) -> Tool
 
     The name, the docstring, and the parameters with their types (pydantic's, `Annotated` with `Field` included),
     defaults and descriptions (Google, NumPy or Sphinx style) are what the model is told. Input is validated and
-    converted before the function runs. A parameter of the type `ToolContext` gets the call's context and is not shown.
-    Settings are those of `Tool`. ConfigError for a signature that no model can be told of.
+    converted before the function runs. A parameter of the type `ToolContext` gets the call's context and is not shown;
+    neither is what a `partial` has bound. Settings are those of `Tool`; `needs_approval` may be a function of the
+    values, a dict by the parameters' names. ConfigError for a signature that no model can be told of.
     """
     if function is None:
         return partial(_make, **settings)
@@ -63,7 +65,12 @@ def tool(function: Callable[..., Any] | None = None, /, **settings: Any) -> Tool
 
 
 def _make(
-    function: Callable[..., Any], *, name: str | None = None, description: str | None = None, **settings: Any
+    function: Callable[..., Any],
+    *,
+    name: str | None = None,
+    description: str | None = None,
+    needs_approval: NeedsApproval = False,
+    **settings: Any,
 ) -> Tool:
     told_of: Any = function.func if isinstance(function, partial) else function
     name = str(name or getattr(told_of, "__name__", type(told_of).__name__))
@@ -76,9 +83,16 @@ def _make(
         description=description or told or None,
         input_schema=parameters.model,
         execute=parameters.execute,
+        needs_approval=_of_values(needs_approval, parameters) if callable(needs_approval) else needs_approval,
         function=function,
         **settings,
     )
+
+
+def _of_values(
+    needs_approval: Callable[[Any], bool | Awaitable[bool]], parameters: _Parameters
+) -> Callable[[BaseModel], bool | Awaitable[bool]]:
+    return lambda given: needs_approval(parameters.values(given))
 
 
 class _Parameters:
@@ -105,22 +119,23 @@ class _Parameters:
         try:
             self.model = _model(config, more, fields, where)
         except Exception as error:  # pydantic's, and whatever a type's own schema hook raises
-            culprit = next((one for one in fields.items() if not _is_sound(*one)), None)
-            name = "**kwargs" if culprit is None else culprit[1][1].alias
-            raise ConfigError(f"{where}: the type of {name} is none that JSON can carry: {first_line(error)}") from None
+            culprit = next((one[1].alias for name, one in fields.items() if not _is_sound(name, one)), "**kwargs")
+            raise ConfigError(
+                f"{where}: the type of {culprit} is none that JSON can carry: {first_line(error)}"
+            ) from None
         self.execute = self._execute_async if is_async(function) else self._execute
 
+    def values(self, given: BaseModel) -> dict[str, object]:
+        """What the model of the input holds, by the names of the parameters."""
+        values = dict(given.model_extra or {})
+        return values | {one.name: getattr(given, field) for one, field in self._fields if field is not None}
+
     def _execute(self, given: BaseModel, context: ToolContext) -> object:
-        positional: list[object] = []
-        # What a model calls like the context's parameter does not take the context's place.
-        named: dict[str, object] = dict(given.model_extra or {})
-        for parameter, field in self._fields:
-            value = context if field is None else getattr(given, field)
-            if parameter.kind is Parameter.POSITIONAL_ONLY:
-                positional.append(value)
-            else:
-                named[parameter.name] = value
-        return self._function(*positional, **named)
+        values = self.values(given)
+        # After the others: what a model calls like the context's parameter does not take the context's place.
+        values |= {one.name: context for one, field in self._fields if field is None}
+        positional = [values.pop(one.name) for one, _ in self._fields if one.kind is Parameter.POSITIONAL_ONLY]
+        return self._function(*positional, **values)
 
     async def _execute_async(self, given: BaseModel, context: ToolContext) -> object:
         return await self._execute(given, context)  # type: ignore[misc]  # the function is async
@@ -146,7 +161,7 @@ def _is_context(annotation: Any) -> bool:
 def _described(doc: Docstring) -> dict[str, str]:
     """What a docstring says of each parameter; NumPy's style has several of one type in one entry."""
     return {
-        name.strip().lstrip("*"): told.description
+        name.strip(): told.description
         for told in doc.params
         if told.description
         for name in told.arg_name.split(",")
@@ -178,7 +193,8 @@ def _typed(where: str, function: Callable[..., Any]) -> list[tuple[Parameter, An
         signature = inspect.signature(function)
         hints = get_type_hints(typed, include_extras=True)
     except (NameError, TypeError, ValueError) as error:
-        raise ConfigError(f"{where}: the types of its parameters cannot be read: {error}") from None
+        remedy = "types stand in the module, and are not imported under TYPE_CHECKING alone"
+        raise ConfigError(f"{where}: the types of its parameters cannot be read: {error}: {remedy}") from None
     first = next(iter(signature.parameters), None)
     of_class = "." in getattr(typed, "__qualname__", "").rpartition("<locals>.")[2]
     if first in ("self", "cls") and first not in hints and of_class:

@@ -49,7 +49,8 @@ def _written(text: str) -> str:
 
 def _parsed(text: str) -> JSON:
     try:
-        value: JSON = pydantic_core.from_json(text.encode(), allow_inf_nan=False)  # it keeps integers that orjson rounds
+        # Unlike orjson, it does not round long integers, such as ids.
+        value: JSON = pydantic_core.from_json(text.encode(), allow_inf_nan=False)
     except ValueError as error:
         words = "it is not valid Unicode" if isinstance(error, UnicodeError) else str(error)
         raise InvalidInput(

@@ -57,18 +57,21 @@ class Runner:
             with anyio.move_on_after(self._timeout) as patience:
                 returned = await run_detached(f"the tool {tool.name!r}", tool.execute, given, *context)
                 return as_outcome(returned), True
-        except ToolError as error:
-            return failure(_message(error) or f"The tool {tool.name!r} failed."), error.retry
         except BaseException as error:
             if interrupts(error):
                 raise
-            said = _message(error)
-            return failure(f"The tool {tool.name!r} failed with {type(error).__name__}{said and f': {said}'}"), True
+            return _failed(tool.name, error)
         assert patience.cancelled_caught
         return timed_out(f"The tool {tool.name!r} had no result after {self._timeout:g} s."), True
 
 
-def _message(error: BaseException) -> str:
+def _failed(name: str, error: BaseException) -> tuple[ToolOutcome, bool]:
+    """What an exception is to the model, and whether another try may help."""
+    while isinstance(error, BaseExceptionGroup) and len(error.exceptions) == 1:
+        error = error.exceptions[0]  # a task group puts it there, and says nothing of it
+    said = ""
     with suppress(Exception):  # a `__str__` of its own may fail
-        return str(error)
-    return ""
+        said = str(error)
+    if isinstance(error, ToolError):
+        return failure(said or f"The tool {name!r} failed."), error.retry
+    return failure(f"The tool {name!r} failed with {type(error).__name__}{said and f': {said}'}"), True

@@ -9,12 +9,12 @@ from functools import cached_property
 from inspect import Parameter, isasyncgenfunction, isgeneratorfunction, signature
 from typing import Any, TypeAlias
 
-from pydantic import BaseModel, PydanticUndefinedAnnotation, PydanticUserError
-from pydantic.json_schema import GenerateJsonSchema, JsonSchemaWarningKind
+from pydantic import BaseModel
 
 from ..errors import ConfigError
 from ..protocol import CallOptions, FunctionTool, JSONObject, ToolCall, ToolExample
-from ..structured import SchemaChecker, inline_refs
+from ..structured import SchemaChecker
+from .schema import schema_of, takes_objects
 from .settings import is_seconds
 
 Execute: TypeAlias = Callable[..., object]
@@ -95,7 +95,7 @@ class Tool:
         if not isinstance(self.needs_approval, bool) and not callable(self.needs_approval):
             raise ConfigError(f"{where}: needs_approval is true, false, or a function of the input")
         _ = self.checker, self.takes_context  # a broken schema is found here, not at the first call
-        if not _takes_objects(self.schema):
+        if not takes_objects(self.schema):
             raise ConfigError(
                 f"{where}: input_schema describes no object: the input of a tool is one, put it in a field"
             )
@@ -162,41 +162,11 @@ class Tool:
         return behind(*args, **kwargs)
 
 
-class _Lean(GenerateJsonSchema):
-    """Without a title for every field, which says its name again and costs tokens at every step. A default that JSON
-    cannot carry, such as a sentinel, is not told."""
-
-    ignored_warning_kinds: set[JsonSchemaWarningKind] = {"skipped-choice", "non-serializable-default"}  # noqa: RUF012
-
-    def field_title_should_be_set(self, schema: object) -> bool:
-        return False
-
-
-def schema_of(model: type[BaseModel], where: str) -> JSONObject:
-    """The JSON Schema of a pydantic model, in itself complete. ConfigError where it has none."""
-    try:
-        schema = model.model_json_schema(schema_generator=_Lean)
-    except (PydanticUserError, PydanticUndefinedAnnotation) as error:
-        raise ConfigError(f"{where}: {model.__name__} has no JSON Schema: {first_line(error)}") from None
-    schema.pop("title", None)
-    return inline_refs({"$schema": "https://json-schema.org/draft/2020-12/schema", **schema}).schema
-
-
-def first_line(error: Exception) -> str:
-    """What pydantic says, without its advice and links."""
-    return str(error).partition("\n")[0]
-
-
 def refuse_generator(where: str, function: object) -> None:
     """ConfigError for a function that yields."""
     for one in (function, getattr(function, "__call__", None)):  # noqa: B004
         if isasyncgenfunction(one) or isgeneratorfunction(one):
             raise ConfigError(f"{where}: its function has a `yield` in it: a tool returns its result, so return a list")
-
-
-def _takes_objects(schema: JSONObject) -> bool:
-    kinds = schema.get("type", "object")
-    return "object" in kinds if isinstance(kinds, list | tuple) else kinds == "object"
 
 
 def by_name(tools: Iterable[Tool]) -> dict[str, Tool]:

@@ -36,6 +36,7 @@ from ...errors import (
     StreamInterruptedError,
     provider_error_for_status,
 )
+from ...protocol.overflow import overflow_figures
 
 EXCERPT_LENGTH: Final = 300
 _READ_LENGTH = 64 * 1024
@@ -187,7 +188,7 @@ class ErrorReader:
         wait: float | None = None,
         request_id: str | None = None,
     ) -> ProviderError:
-        return cls(
+        error = cls(
             message,
             provider=self.provider,
             model_id=self.model_id,
@@ -196,6 +197,9 @@ class ErrorReader:
             retry_after=wait,
             request_id=self._redacted(request_id) if request_id else None,
         )
+        if isinstance(error, ContextOverflowError):
+            error.prompt_tokens, error.limit_tokens = overflow_figures(message)
+        return error
 
 
 def _spellings(secret: str) -> set[str]:

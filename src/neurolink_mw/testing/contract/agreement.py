@@ -41,7 +41,7 @@ async def check_generate_and_stream_agree(subject: Subject) -> None:
     """For texts in many pieces. Halves of matches at the end of a block are among them."""
     for answer in (*ANSWERS, *subject.answers):
         generated = await subject.ask("generate", answer)
-        require_no_failure_of_its_own(generated, f"the model says {show_answer(answer)}")
+        require_no_failure_of_its_own(generated.raised, generated.findings, f"the model says {show_answer(answer)}")
         finish = Finish(answer.finish_reason, answer.usage, answer.provider_metadata)
         for pieces in ways_to_cut(answer.text) if _is_one_text(answer) else ():
             streamed = await subject.ask("stream", saying_in(*pieces, finish=finish))
@@ -90,7 +90,7 @@ async def check_answers_of_many_kinds_agree(subject: Subject) -> None:
     """Reasoning, tool calls, sources and several texts in one answer."""
     for answer in (*MIXED, *(one for one in subject.answers if not _is_one_text(one))):
         generated = await subject.ask("generate", answer)
-        require_no_failure_of_its_own(generated, f"the model says {show_answer(answer)}")
+        require_no_failure_of_its_own(generated.raised, generated.findings, f"the model says {show_answer(answer)}")
         for cut in _CUTS:
             streamed = await subject.ask("stream", streaming(answer, cut))
             _require_agreement(subject, generated, streamed, f"the model streams {show_answer(answer)} in pieces")

@@ -15,12 +15,12 @@ from .plain import KINDS
 from .subject import Subject
 from .wording import require, show_error
 
-_MOST = 100  # waits that are tried in one call
+MOST_WAITS = 100  # that are tried in one call
 
 
 async def check_a_cancellation_comes_out_wherever_it_hits(subject: Subject) -> None:
     for kind in KINDS:
-        for place in range(1, _MOST):
+        for place in range(1, MOST_WAITS):
             cut = await _cancelled_at(subject, kind, place)
             if cut.waits < place:  # it came to its end without a wait at that place
                 break
@@ -57,7 +57,7 @@ async def _cancelled_at(subject: Subject, kind: Kind, place: int) -> _Cut:
     async with subject.fresh(paced(saying_in("Hel", "lo."))) as trial:
         raised: Exception | None = None
         with anyio.CancelScope() as scope:
-            running = _CancelledAt(_run(trial.model, kind, subject.options), scope, place)
+            running = CancelledAt(_run(trial.model, kind, subject.options), scope, place)
             try:
                 await running
             except Exception as error:
@@ -75,14 +75,14 @@ async def _run(model: LanguageModel, kind: Kind, options: CallOptions) -> None:
             pass
 
 
-class _CancelledAt:
+class CancelledAt:
     """Awaits a coroutine and cancels `scope` when it waits for the `place`th time.
 
     Every wait of a coroutine passes through whoever awaits it, on asyncio and on trio. `delivered`: whether the
     cancellation was thrown in; a wait that is shielded never gets it.
     """
 
-    def __init__(self, work: Coroutine[Any, Any, None], scope: anyio.CancelScope, place: int) -> None:
+    def __init__(self, work: Coroutine[Any, Any, object], scope: anyio.CancelScope, place: int) -> None:
         self._work = work
         self._scope = scope
         self._place = place

@@ -15,7 +15,7 @@ KINDS: tuple[Kind, Kind] = ("generate", "stream")
 async def check_a_plain_request_is_no_trouble(subject: Subject) -> None:
     for kind in KINDS:
         seen = await subject.ask(kind, PLAIN)
-        require_no_failure_of_its_own(seen, f"do_{kind}, and the model says {show_answer(PLAIN)}")
+        require_no_failure_of_its_own(seen.raised, seen.findings, f"do_{kind}, and the model says {show_answer(PLAIN)}")
 
 
 async def check_a_chain_without_listeners_works(subject: Subject) -> None:

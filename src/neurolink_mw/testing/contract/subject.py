@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 
@@ -29,7 +29,7 @@ from .wording import require, show_answer, show_error, show_parts
 WATCH = "contract_watch"
 
 
-class _Watch(Middleware):
+class Watch(Middleware):
     """Is told how the calls of a chain end."""
 
     id = WATCH
@@ -94,7 +94,7 @@ class Trial:
         self, member: Member, upstream: Upstream, surroundings: Surroundings | None, inner: Sequence[Member] = ()
     ) -> None:
         self.upstream = upstream
-        self._watch = _Watch()
+        self._watch = Watch()
         members = [self._watch, member, *inner]
         # What stands further in is ours: no order of the two is wrong.
         self.model: LanguageModel = wrap_model(
@@ -226,17 +226,19 @@ async def opened(member: Member) -> AsyncIterator[None]:
         raise failure
 
 
-def require_no_failure_of_its_own(seen: Seen, fed: str) -> None:
+def require_no_failure_of_its_own(
+    raised: Exception | None, findings: Iterable[Finding], fed: str, advice: str = "Make it cope with every answer"
+) -> None:
     """The model did nothing wrong: what fails now is the member, or refuses on purpose."""
-    for finding in seen.findings:
+    for finding in findings:
         if isinstance(finding, MemberFailed):
             raise AssertionError(
-                f"{fed}: it failed by itself ({finding.error}), which its place then handled. Make it cope with every "
-                f"answer, or refuse on purpose"
+                f"{fed}: it failed by itself ({finding.error}), which its place then handled. {advice}, or refuse on "
+                f"purpose"
             )
-    on_purpose = isinstance(seen.raised, NeurolinkError) and not isinstance(seen.raised, ConfigError | ProtocolError)
+    on_purpose = isinstance(raised, NeurolinkError) and not isinstance(raised, ConfigError | ProtocolError)
     require(
-        seen.raised is None or on_purpose,
-        f"{fed}: it raised {show_error(seen.raised)}, and the model did nothing wrong. Make it cope with every answer; "
-        f"what it refuses on purpose, it refuses with `raise options.context.deny(...)` or a NeurolinkError",
+        raised is None or on_purpose,
+        f"{fed}: it raised {show_error(raised)}, and the model did nothing wrong. {advice}; what it refuses on "
+        f"purpose, it refuses with `raise options.context.deny(...)` or a NeurolinkError",
     )

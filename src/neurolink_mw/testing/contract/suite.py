@@ -26,6 +26,8 @@ from . import (
     refusing,
     shape,
     sharing,
+    tools,
+    turns,
 )
 from .in_turns import NO_SCOPE_AROUND_A_YIELD
 from .material import asking, saying
@@ -70,6 +72,14 @@ CHECKS: tuple[Check, ...] = (
     declared.check_answers_of_its_own_are_declared,
     declared.check_a_monotone_refusal_is_final,
     accounts.check_every_call_has_one_outcome,
+    tools.check_a_tool_is_no_trouble,
+    tools.check_a_tool_runs_once_for_a_call,
+    tools.check_a_call_reaches_the_tool_as_it_was_made,
+    tools.check_a_denied_tool_call_stays_denied,
+    tools.check_a_cancellation_comes_out_of_a_tool,
+    tools.check_tools_at_once_do_not_mix,
+    turns.check_a_turn_is_the_same_generated_and_streamed,
+    turns.check_the_marks_of_a_turn_are_kept,
 )
 
 
