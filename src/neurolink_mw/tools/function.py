@@ -161,10 +161,7 @@ def _is_context(annotation: Any) -> bool:
 def _described(doc: Docstring) -> dict[str, str]:
     """What a docstring says of each parameter; NumPy's style has several of one type in one entry."""
     return {
-        name.strip(): told.description
-        for told in doc.params
-        if told.description
-        for name in told.arg_name.split(",")
+        name.strip(): told.description for told in doc.params if told.description for name in told.arg_name.split(",")
     }
 
 
