@@ -82,7 +82,7 @@ async def look(at: str = "sky") -> str:
     return f"saw {at}"
 
 
-def working(name: str, work: Callable[[Any], object], **settings: Any) -> Tool:
+def working(name: str, work: Callable[..., object], **settings: Any) -> Tool:
     """A tool that takes anything."""
     return Tool(name=name, input_schema={"type": "object"}, execute=work, **settings)
 
@@ -115,6 +115,7 @@ def check_paired(messages: Sequence[Message]) -> None:
             if calls:
                 behind = messages[at + 1] if at + 1 < len(messages) else None
                 assert isinstance(behind, ToolMessage), "calls without results"
+                assert len(set(calls)) == len(calls), "two calls of one id"
                 assert [part.tool_call_id for part in behind.content if isinstance(part, ToolResultPart)] == calls
         elif isinstance(message, ToolMessage):
             assert isinstance(messages[at - 1], AssistantMessage), "results without calls"

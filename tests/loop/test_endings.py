@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import pytest
 
+from neurolink_mw.errors import PolicyDenied
 from neurolink_mw.loop import StepResult, has_tool_call, step_count_is
 from neurolink_mw.protocol import AssistantMessage, Reasoning, Text, TextPart, ToolChoice, ToolMessage
 
@@ -116,7 +117,7 @@ async def test_else_the_model_is_asked_for_an_answer_without_tools(drive: Drive)
 
 
 @both_ways
-@pytest.mark.parametrize("last", [RuntimeError(), says(call("c9")), says("No", reason="content-filter")])
+@pytest.mark.parametrize("last", [RuntimeError(), says(call("c9")), says("No", reason="error")])
 async def test_else_the_turn_says_what_happened_and_never_fails(drive: Drive, last: object) -> None:
     result = await drive(script(says(call("c1"), call("c2")), last), tools=[look], max_steps=1)
     assert result.text == (
@@ -126,6 +127,22 @@ async def test_else_the_turn_says_what_happened_and_never_fails(drive: Drive, la
     assert result.finish_reason.unified == "tool-calls"
     check_paired(result.messages)
     assert result.messages[-1] == AssistantMessage((TextPart(result.text),))
+
+
+@both_ways
+async def test_an_answer_that_was_refused_at_the_limit_stays_refused(drive: Drive) -> None:
+    result = await drive(script(says(call()), says("Not that.", reason="content-filter")), tools=[look], max_steps=1)
+    assert (result.text, result.finish_reason.unified, result.stopped_by) == (
+        "Not that.",
+        "content-filter",
+        "step-limit",
+    )
+
+
+@both_ways
+async def test_a_refusal_at_the_limit_is_raised(drive: Drive) -> None:
+    with pytest.raises(PolicyDenied):
+        await drive(script(says(call()), PolicyDenied("No.", code="no")), tools=[look], max_steps=1)
 
 
 @both_ways

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from neurolink_mw.loop import StepChanges, StepInfo, StepResult
-from neurolink_mw.protocol import CallOptions, FunctionTool, ProviderTool, SystemMessage, UserMessage
+from neurolink_mw.protocol import CallOptions, FunctionTool, ProviderTool, SystemMessage, ToolChoice, UserMessage
 
 from .builders import ASKED, Drive, both_ways, call, look, outputs, says, script, sent, working
 
@@ -109,7 +109,6 @@ async def test_it_may_be_async_and_return_an_object(drive: Drive) -> None:
 @pytest.mark.parametrize(
     "said",
     [
-        7,
         {"model": "gpt-5"},
         {"active_tools": "look"},
         {"system": 3},
@@ -118,12 +117,42 @@ async def test_it_may_be_async_and_return_an_object(drive: Drive) -> None:
         {"options": 3},
     ],
 )
-async def test_what_cannot_be_used_counts_as_a_failure_of_the_hook(
-    drive: Drive, said: object, caplog: pytest.LogCaptureFixture
+async def test_what_cannot_be_used_is_named_and_spoils_nothing_else(
+    drive: Drive, said: dict[str, object], caplog: pytest.LogCaptureFixture
 ) -> None:
     model = script("done")
-    assert (await drive(model, tools=[look], prepare_step=lambda info: said)).text == "done"
+    (name,) = said
+    assert (
+        await drive(model, tools=[look], prepare_step=lambda info: {**said, "toolChoice": "required"})
+    ).text == "done"
+    assert f"what prepare_step returned as {name} is not used" in caplog.text
+    assert sent(model, 0).tool_choice == ToolChoice("required")
+    assert sent(model, 0).tools == (look.definition,)
+
+
+@both_ways
+async def test_what_is_no_answer_at_all_counts_as_a_failure_of_the_hook(
+    drive: Drive, caplog: pytest.LogCaptureFixture
+) -> None:
+    assert (await drive(script("done"), prepare_step=lambda info: 7)).text == "done"
     assert "prepare_step failed before step 0, which goes on without it: TypeError" in caplog.text
+
+
+@both_ways
+async def test_active_tools_may_be_any_names_one_after_the_other(drive: Drive) -> None:
+    model = script(says(call()), "done")
+    await drive(model, tools=[look], prepare_step=lambda info: {"active_tools": (name for name in ["look"])})
+    assert [sent(model, step).tools for step in range(2)] == [(look.definition,)] * 2
+
+
+@both_ways
+async def test_the_step_at_the_limit_asks_the_model_that_it_says(drive: Drive) -> None:
+    first, second = script(says(call())), script("done")
+    result = await drive(
+        first, tools=[look], max_steps=1, prepare_step=at_step(1, model=second, tool_choice="required")
+    )
+    assert (result.text, result.stopped_by) == ("done", "step-limit")
+    assert sent(second, 0).tool_choice == ToolChoice("none")
 
 
 @both_ways

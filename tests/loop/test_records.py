@@ -10,7 +10,6 @@ from neurolink_mw.loop import (
     TurnRecord,
     append_json_schema_instruction,
     has_native_do_generate,
-    messages_of,
     run_generate_loop,
     to_prepare_step_record,
 )
@@ -88,10 +87,6 @@ def test_what_can_be_driven_has_a_do_generate(value: object, expected: bool) -> 
 def test_the_instruction_for_a_schema_is_here_too() -> None:
     messages = append_json_schema_instruction([user("Hi")], {"type": "object"})
     assert isinstance(messages[0], SystemMessage)
-
-
-def test_calls_that_nothing_answers_can_be_left_out_of_the_messages() -> None:
-    assert messages_of([call("c1")], without_calls=["c1"]) == []
 
 
 def test_a_record_shows_no_content() -> None:

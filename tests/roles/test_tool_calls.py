@@ -55,7 +55,7 @@ both = pytest.mark.parametrize("kind", ["generate", "stream"])
 modes = pytest.mark.parametrize("mode", [Hold(), Window(4), Pass()], ids=["hold", "window", "pass"])
 
 CALLS = Finish(FinishReason("tool-calls"), COST)
-OF_A_TURN = {"neurolink_mw": {"turn": True}}
+OF_A_TURN = {"neurolink_mw": {"step": 0, "id": "c"}}
 
 
 def ids(result: GenerateResult) -> list[str]:

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, TypeAlias, TypeVar
 
 from ..errors import ConfigError
 from ..loop import TurnModel, TurnRecord, TurnResult
 from ..loop.settings import TurnKeywords, TurnSettings, turn_settings
-from ..pipeline import wrap_model
+from ..pipeline import WrappedModel, wrap_model
 from ..pipeline.wording import did_you_mean
-from ..protocol import CallOptions, GenerateResult, JSONObject, LanguageModel
+from ..protocol import DETACHED, CallContext, CallOptions, GenerateResult, JSONObject, LanguageModel, Slot, with_context
 from ..tools import Tool
 from .output import Output
 from .prompt import CALL_KEYWORDS, CallKeywords, MessageLike, Prompt, call_options
-from .result import Generated, as_generated, as_generated_behind
-from .steps import Members, Steps, require_members
+from .result import Generated, as_generated, as_generated_around, is_answer_of
+from .steps import CHAINS, Members, Steps, require_members
 
 T = TypeVar("T")
 
@@ -28,17 +28,25 @@ class Keywords(CallKeywords, TurnKeywords, total=False):
 _TURN_KEYWORDS = frozenset(TurnKeywords.__annotations__)
 
 
-class _RecordedTurn(TurnModel):
-    """The turn of one call, which keeps the records of its runs."""
+Runs: TypeAlias = dict[LanguageModel, tuple[TurnSettings, list[TurnRecord]]]
 
-    def __init__(self, model: LanguageModel, settings: TurnSettings, records: list[TurnRecord]) -> None:
-        super().__init__(model)
-        self.settings = settings
-        self._records = records
+_RUNS: Slot[Runs | None] = Slot("neurolink_mw.runs", None)
 
-    def _record(self) -> TurnRecord:
-        self._records.append(record := TurnRecord())
-        return record
+
+class _Turn(TurnModel):
+    """The turn of calls that have something around it. It is built once, with what stands around it; how a turn runs,
+    and its records, come with the call."""
+
+    def _setup(self, options: CallOptions) -> tuple[TurnSettings, TurnRecord | None]:
+        runs = options.context.get(_RUNS)
+        if runs is None:
+            raise ConfigError(
+                "a middleware around the turn asked it with options that it made from scratch, which say nothing of "
+                "tools and settings: use options.replace(...)"
+            )
+        settings, records = runs[self]
+        records.append(record := TurnRecord())
+        return settings, record
 
 
 class Call(Generic[T]):
@@ -85,21 +93,35 @@ class Call(Generic[T]):
         settings = self._settings
         return settings if settings.prepare_step is None else replace(settings, around_model=steps.around)
 
-    def around_turn(self, steps: Steps) -> LanguageModel | None:
-        """The turn as a model with the caller's middlewares around it; None where there are none."""
+    def around_turn(self, steps: Steps) -> tuple[LanguageModel, CallOptions] | None:
+        """The turn as a model with the caller's middlewares around it, and what to ask it; None where there are
+        none."""
         if not self._turn_middlewares:
             return None
-        turn = _RecordedTurn(steps.model, self.settings_for(steps), self._records)
-        return wrap_model(turn, self._turn_middlewares)
+        if steps.lasting:
+            model = CHAINS.around(steps.model, self._turn_middlewares, _Turn)
+        else:
+            model = wrap_model(_Turn(steps.model), self._turn_middlewares)
+        context = CallContext() if self.options.context is DETACHED else self.options.context
+        runs = dict(known) if (known := context.get(_RUNS)) is not None else {}
+        runs[_turn_in(model)] = (self.settings_for(steps), self._records)
+        context.set(_RUNS, runs)
+        return model, with_context(self.options, context)
 
     def generated(self, turn: TurnResult) -> Generated[T]:
         """What the caller gets of a turn with nothing around it."""
         return as_generated(turn, self._output)
 
-    def generated_behind(self, answer: GenerateResult) -> Generated[T]:
+    def generated_around(self, answer: GenerateResult) -> Generated[T]:
         """What the caller gets of what left the middlewares around the turn. They may have had the turn run more than
-        once: the last run that came to its end counts."""
-        records = self._records
-        ended = (one for one in reversed(records) if one.result is not None)
-        record = next(ended, records[-1] if records else TurnRecord())
-        return as_generated_behind(answer, record, self.options.prompt, self._output)
+        once: the run that the answer comes from counts, else the last that came to its end."""
+        ended = [(one, one.result) for one in reversed(self._records) if one.result is not None]
+        of_answer = (one for one, turn in ended if is_answer_of(answer, turn))
+        last = ended[0][0] if ended else self._records[-1] if self._records else TurnRecord()
+        return as_generated_around(answer, next(of_answer, last), self.options.prompt, self._output)
+
+
+def _turn_in(model: LanguageModel) -> LanguageModel:
+    while isinstance(model, WrappedModel):
+        model = model.chain.model
+    return model

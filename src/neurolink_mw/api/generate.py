@@ -101,7 +101,8 @@ async def generate(
         around = call.around_turn(steps)
         if around is None:
             return call.generated(await generate_turn(steps.model, call.options, call.settings_for(steps), call.record))
-        return call.generated_behind(await around.do_generate(call.options))
+        turn, options = around
+        return call.generated_around(await turn.do_generate(options))
 
 
 def generate_sync(model: Model, prompt: Prompt | None = None, **arguments: Any) -> Generated[Any]:

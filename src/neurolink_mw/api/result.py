@@ -8,8 +8,8 @@ from typing import Generic, TypeVar
 
 from ..errors import ConfigError
 from ..loop import PendingApproval, StepResult, StoppedBy, TurnRecord, TurnResult, messages_of
-from ..loop.mark import is_of_a_turn
 from ..loop.silence import silenced, silenced_messages
+from ..pipeline.marks import entry, is_of_a_turn, without_entry
 from ..protocol import (
     CallWarning,
     Content,
@@ -20,6 +20,7 @@ from ..protocol import (
     Reasoning,
     ResponseInfo,
     Text,
+    ToolApprovalRequest,
     ToolCall,
     ToolResult,
     Usage,
@@ -62,8 +63,9 @@ class Generated(Generic[T]):
 
     @property
     def reasoning_text(self) -> str:
-        """The reasoning of all steps, joined."""
-        return "".join(one.text for step in self.steps for one in step.content if isinstance(one, Reasoning))
+        """The reasoning of all steps, joined; of the answer, where the steps do not tell."""
+        said = [one.text for step in self.steps for one in step.content if isinstance(one, Reasoning)]
+        return "".join(said or (one.text for one in self.content if isinstance(one, Reasoning)))
 
     @property
     def tools_used(self) -> tuple[str, ...]:
@@ -98,42 +100,95 @@ def as_generated(turn: TurnResult, output: Output[T] | None) -> Generated[T]:
     )
 
 
-def as_generated_behind(
+def as_generated_around(
     answer: GenerateResult, record: TurnRecord, given: Sequence[Message], output: Output[T] | None
 ) -> Generated[T]:
-    """The turn as it left the middlewares around it. record: of the turn that they had run last.
+    """The turn as it left the middlewares around it. record: of its run that the answer comes from.
 
-    Where they took something out of what the model said, or answered themselves, the steps and the conversation do not
-    say it either; what tools did stays.
+    Where they changed or refused what the model said, or answered themselves, neither the steps nor the conversation
+    tell what it was; what tools did stays.
     """
     turn = record.result
-    if turn is not None and _words(answer.content) == _words(turn.shown):
-        unchanged = as_generated(turn, output)
-        return replace(unchanged, finish_reason=answer.finish_reason, provider_metadata=answer.provider_metadata)
-    content = _behind_tools(answer.content)
+    if turn is not None and is_answer_of(answer, turn):
+        more = tuple(one for one in answer.warnings if one not in turn.warnings)
+        return replace(
+            as_generated(turn, output),
+            finish_reason=answer.finish_reason,
+            usage=answer.usage,
+            warnings=(*turn.warnings, *more),
+            provider_metadata=without_entry(answer.provider_metadata),
+            response=answer.response or turn.response,
+        )
+    content = _last_answer(answer.content)
+    approvals: tuple[PendingApproval, ...] = ()
+    if _is_refusal(answer):
+        messages = (*silenced_messages(record.messages or given, given), *messages_of(content))
+    else:
+        approvals = _still_asked(answer, () if turn is None else turn.approvals)
+        messages = (*given, *messages_of(_with_answered_calls(answer.content)))
+    by_approval = turn is not None and turn.stopped_by == "approval" and not approvals
     return Generated(
         content,
         answer.finish_reason,
-        "answer" if turn is None else turn.stopped_by,
-        record.usage if record.steps else answer.usage,
+        "answer" if turn is None or by_approval or _is_refusal(answer) else turn.stopped_by,
+        answer.usage,
         tuple(map(silenced, record.steps)),
         tuple(record.tool_executions),
-        (*silenced_messages(record.messages or given, given), *messages_of(content)),
-        () if turn is None else turn.approvals,
+        messages,
+        approvals,
         None,
         tuple(answer.warnings),
-        answer.provider_metadata,
+        without_entry(answer.provider_metadata),
         answer.response,
         output,
     )
 
 
-def _words(content: Iterable[Content]) -> list[tuple[str, str]]:
-    return [(one.type, one.text) for one in content if isinstance(one, Text | Reasoning)]
+def is_answer_of(answer: GenerateResult, turn: TurnResult) -> bool:
+    """Whether an answer is that of a turn, unchanged. Calls may have overtaken text that was held back, and be marked
+    as denied."""
+    return _compared(answer.content) == _compared(turn.shown)
 
 
-def _behind_tools(content: Sequence[Content]) -> tuple[Content, ...]:
-    """The last answer: what stands behind the last result of the turn's tools, without calls that were not answered."""
+def _compared(content: Iterable[Content]) -> tuple[list[Content], dict[tuple[str, str], Content]]:
+    rest: list[Content] = []
+    tools: dict[tuple[str, str], Content] = {}
+    for one in content:
+        if isinstance(one, ToolCall | ToolResult):
+            tools[one.type, one.tool_call_id] = one.replace(provider_metadata=without_entry(one.provider_metadata))
+        else:
+            rest.append(one)
+    return rest, tools
+
+
+def _is_refusal(answer: GenerateResult) -> bool:
+    """Whether a policy has refused the call. A turn whose last step was refused is an answer like any other."""
+    return "denied" in entry(answer.provider_metadata) and answer.finish_reason.unified == "content-filter"
+
+
+def _last_answer(content: Sequence[Content]) -> tuple[Content, ...]:
+    """What stands behind the last result of the turn's tools; all that is said, where nothing is said there."""
     results = (at for at, one in enumerate(content, 1) if isinstance(one, ToolResult) and is_of_a_turn(one))
     last = content[max(results, default=0) :]
-    return tuple(one for one in last if not (isinstance(one, ToolCall) and is_of_a_turn(one)))
+    if not any(isinstance(one, Text) for one in last):
+        last = [one for one in content if isinstance(one, Text | Reasoning)]
+    return tuple(
+        one
+        for one in last
+        if not ((isinstance(one, ToolCall) and is_of_a_turn(one)) or isinstance(one, ToolApprovalRequest))
+    )
+
+
+def _with_answered_calls(content: Sequence[Content]) -> list[Content]:
+    """An answer without those of the turn's calls that have neither a result nor somebody to approve them."""
+    known = {one.tool_call_id for one in content if isinstance(one, ToolResult | ToolApprovalRequest)}
+    return [
+        one
+        for one in content
+        if not (isinstance(one, ToolCall) and is_of_a_turn(one) and one.tool_call_id not in known)
+    ]
+
+
+def _still_asked(answer: GenerateResult, approvals: Iterable[PendingApproval]) -> tuple[PendingApproval, ...]:
+    asked = {one.approval_id for one in answer.content if isinstance(one, ToolApprovalRequest)}
+    return tuple(one for one in approvals if one.approval_id in asked)

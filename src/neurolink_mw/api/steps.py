@@ -20,10 +20,12 @@ Members: TypeAlias = "Sequence[Member | Use]"
 
 @dataclass(frozen=True)
 class Steps:
-    """What the steps of a turn ask. around: puts the same around another model, which `prepare_step` may choose."""
+    """What the steps of a turn ask. around: puts the same around another model, which `prepare_step` may choose.
+    lasting: it is not made for this call alone."""
 
     model: LanguageModel
     around: Callable[[LanguageModel], LanguageModel]
+    lasting: bool = True
 
 
 @asynccontextmanager
@@ -34,16 +36,16 @@ async def model_of_steps(model: Model, middlewares: Members) -> AsyncIterator[St
     require_members("middlewares", middlewares)
     if isinstance(model, str):
         async with Pipeline.from_config({"model": model, "preset": "basic"}, members=middlewares) as pipeline:
-            yield Steps(pipeline.model, pipeline.wrap)
+            yield Steps(pipeline.model, pipeline.wrap, lasting=False)
     elif isinstance(model, Pipeline):
         inner = model
 
         def around(bare: LanguageModel) -> LanguageModel:
-            return _CHAINS.around(inner.wrap(bare), middlewares)
+            return CHAINS.around(inner.wrap(bare), middlewares)
 
-        yield Steps(_CHAINS.around(model.model, middlewares), around)
+        yield Steps(CHAINS.around(model.model, middlewares), around)
     else:
-        yield Steps(_CHAINS.around(model, middlewares), lambda bare: _CHAINS.around(bare, middlewares))
+        yield Steps(CHAINS.around(model, middlewares), lambda bare: CHAINS.around(bare, middlewares))
 
 
 def require_members(argument: str, members: object) -> None:
@@ -63,17 +65,23 @@ class _Chains:
         # What a chain is made of is kept with it, so that no other object can get its identity.
         self._chains: OrderedDict[tuple[int, ...], tuple[tuple[object, ...], LanguageModel]] = OrderedDict()
 
-    def around(self, model: LanguageModel, members: Members) -> LanguageModel:
+    def around(
+        self,
+        model: LanguageModel,
+        members: Members,
+        inner: Callable[[LanguageModel], LanguageModel] = lambda model: model,
+    ) -> LanguageModel:
+        """The members around a model, or around what `inner` makes of it."""
         if not members:
             return model
-        parts = (model, *members)
+        parts = (inner, model, *members)
         key = tuple(map(id, parts))
         with self._lock:
             known = self._chains.get(key)
             if known is not None:
                 self._chains.move_to_end(key)
                 return known[1]
-        chain = wrap_model(model, members)
+        chain = wrap_model(inner(model), members)
         with self._lock:
             self._chains[key] = (parts, chain)
             if len(self._chains) > self._most:
@@ -81,4 +89,4 @@ class _Chains:
         return chain
 
 
-_CHAINS = _Chains(most=16)
+CHAINS = _Chains(most=16)

@@ -54,7 +54,8 @@ class Streamed(Generic[T]):
                 parts = self._turn.stream
             else:
                 self._whole = Accumulator()
-                parts = (await around.do_stream(self._call.options)).stream
+                model, options = around
+                parts = (await model.do_stream(options)).stream
             await stack.enter_async_context(parts)
             self._parts = self._read(parts)
             self._stack = stack.pop_all()
@@ -105,9 +106,12 @@ class Streamed(Generic[T]):
                 else:
                     yield part
         if failure is not None:
-            raise failure
+            try:
+                raise failure
+            finally:
+                failure = None  # a frame that holds the error that refers to it would wait for the collector
         if whole is not None:
-            self._result = self._call.generated_behind(whole.result())
+            self._result = self._call.generated_around(whole.result())
         elif self._turn is not None:
             self._result = self._call.generated(self._turn.result)
 

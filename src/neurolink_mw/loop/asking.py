@@ -20,7 +20,7 @@ from ..protocol import (
     UnknownPart,
 )
 from .guard import StepGuard, overflow
-from .prepare import NO_CHANGES, StepChanges, ask_prepare_step
+from .prepare import StepChanges, ask_prepare_step
 from .result import TurnRecord
 from .settings import TurnSettings
 from .tool_choice import settle_tool_choice, to_v3_tool_choice
@@ -66,7 +66,7 @@ class Asking:
     async def step(self, kind: StepKind) -> Step:
         """The step to come."""
         number = len(self._record.steps)
-        changes = await self._changes(number) if kind == "usual" else NO_CHANGES
+        changes = await self._changes(number)
         tools, available = self.tools, self.available
         if changes.active_tools is not None:
             tools = tuple(tool for tool in tools if _name(tool) in changes.active_tools)
@@ -87,7 +87,7 @@ class Asking:
 
     def _chosen(self, model: LanguageModel) -> LanguageModel:
         around = self._settings.around_model
-        return model if around is None else around(model)
+        return model if around is None or model is self._model else around(model)
 
     def refit(self, step: Step, error: ContextOverflowError) -> None:
         """Shorten a step that the provider refused as too long. Raises the error with the figures where nothing can be

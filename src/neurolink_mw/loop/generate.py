@@ -60,10 +60,12 @@ async def _run(turn: Turn) -> TurnResult:
             await _take(turn, step)
         return turn.result()
     except Exception as error:
-        failure = turn.error(error)
-        if failure is error:
+        if (failure := turn.error(error)) is None:
             raise
-        raise failure from error
+        try:
+            raise failure from error
+        finally:
+            del failure  # a frame that holds the error that refers to it would wait for the collector
 
 
 async def _take(turn: Turn, step: Step) -> None:
@@ -72,7 +74,9 @@ async def _take(turn: Turn, step: Step) -> None:
         if not isinstance(answer, GenerateResult):
             raise ConfigError(f"do_generate of the model returned {type(answer).__name__}, not a GenerateResult")
     except Exception as error:
-        turn.failed(step, error)
+        if not turn.forgives(step, error):
+            raise
+        turn.go_without(step, error)
     else:
         await turn.ended(step, answer)
 

@@ -42,7 +42,7 @@ class StepGuard:
         """The conversation as the step may send it."""
         self._asked = self._guard_of(model, max_output_tokens)
         if tools is not self._tools[0]:
-            self._tools = (tools, estimate_tool_tokens(tools, factor=token_factor(model.provider)))
+            self._tools = (tools, estimate_tool_tokens(tools, factor=token_factor(str(getattr(model, "provider", "")))))
         self._overhead = self._tools[1]
         return self._asked.reclaim(messages, self._overhead)
 
@@ -59,12 +59,14 @@ class StepGuard:
         )
 
     def _guard_of(self, model: LanguageModel, max_output_tokens: int | None) -> PromptGuard:
-        key = (model.provider, model.model_id, max_output_tokens)
+        # The hook of one's own loop may be a `do_generate` and no more.
+        provider, model_id = str(getattr(model, "provider", "")), str(getattr(model, "model_id", ""))
+        key = (provider, model_id, max_output_tokens)
         guard = self._guards.get(key)
         if guard is None:
             settings = self._settings
-            known = _known_limits(model.provider, model.model_id)
-            limits = model_limits(model.provider, model.model_id, settings.limits) if settings.limits else known
+            known = _known_limits(provider, model_id)
+            limits = model_limits(provider, model_id, settings.limits) if settings.limits else known
             policy = LoopGuardPolicy(
                 available_input_tokens(limits, max_output_tokens),
                 threshold_ratio=settings.threshold_ratio,
@@ -72,7 +74,7 @@ class StepGuard:
                 protected_tail_count=settings.protected_tail_count,
                 tail_relief=settings.tail_relief,
             )
-            guard = self._guards[key] = PromptGuard(policy, factor=token_factor(model.provider))
+            guard = self._guards[key] = PromptGuard(policy, factor=token_factor(provider))
         return guard
 
 

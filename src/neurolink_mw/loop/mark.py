@@ -7,10 +7,12 @@ metadata, since providers run tools of their own, which are judged by nobody.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import TypeGuard
 
-from ..pipeline.denial import MARK
+from ..pipeline.marks import MARK, entry, with_entry
 from ..protocol import (
     JSON,
+    Content,
     ErrorJsonOutput,
     ErrorTextOutput,
     ExecutionDenied,
@@ -18,6 +20,7 @@ from ..protocol import (
     JsonOutput,
     TextOutput,
     ToolCall,
+    ToolOutcome,
     ToolOutput,
     ToolResult,
     from_json,
@@ -27,28 +30,17 @@ from ..protocol import (
 _ERRORS = (ErrorTextOutput, ErrorJsonOutput, ExecutionDenied)
 
 
-def entry(metadata: JSONObject | None) -> JSONObject:
-    """Our entry in some metadata; empty where there is none."""
-    found = (metadata or {}).get(MARK)
-    return found if isinstance(found, Mapping) else {}
+def is_own(one: Content) -> TypeGuard[ToolCall]:
+    """Whether it is a call for the turn to answer; the provider's own tools have run already."""
+    return isinstance(one, ToolCall) and not one.provider_executed
 
 
-def without_entry(metadata: JSONObject | None) -> JSONObject | None:
-    """Metadata as it goes back to the provider."""
-    if metadata is None or MARK not in metadata:
-        return metadata
-    return {key: value for key, value in metadata.items() if key != MARK} or None
-
-
-def is_of_a_turn(part: ToolCall | ToolResult) -> bool:
-    """Whether a call or a result was run, or answered, by a turn further in."""
-    return "step" in entry(part.provider_metadata)
-
-
-def denial_reason(call: ToolCall) -> str | None:
-    """What a policy of the step has said against a call; None where none did."""
+def denial_of(call: ToolCall) -> ToolOutcome | None:
+    """How a call is answered that a policy of the step has denied; None for one that none did."""
     denied = entry(call.provider_metadata).get("denied")
-    return str(denied.get("message", "")) if isinstance(denied, Mapping) else None
+    if not isinstance(denied, Mapping):
+        return None
+    return ToolOutcome(ExecutionDenied(str(denied.get("message") or "") or None), "denied")
 
 
 def step_id(step: int, id: str) -> str:
@@ -58,7 +50,7 @@ def step_id(step: int, id: str) -> str:
 
 def call_mark(metadata: JSONObject | None, step: int, id: str) -> JSONObject:
     """The metadata of a call of a turn's own. id: as the model gave it."""
-    return {**(metadata or {}), MARK: {**entry(metadata), "step": step, "id": id}}
+    return with_entry(metadata, {"step": step, "id": id})
 
 
 def marked_call(call: ToolCall, step: int) -> ToolCall:

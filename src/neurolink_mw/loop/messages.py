@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
+from ..pipeline.marks import entry, is_of_a_turn, without_entry
 from ..protocol import (
     AssistantMessage,
     AssistantPart,
     Content,
     File,
     FilePart,
+    GenerateResult,
     Message,
     Reasoning,
     ReasoningPart,
@@ -24,15 +26,13 @@ from ..protocol import (
     UnknownPart,
 )
 from ..tools import parsed_or_text
-from .mark import entry, is_of_a_turn, output_of, without_entry
+from .mark import output_of
 
 
-def messages_of(content: Iterable[Content], *, without_calls: Collection[str] = ()) -> list[Message]:
+def messages_of(content: Iterable[Content]) -> list[Message]:
     """An answer as messages of the next prompt. What a turn further in ran becomes assistant / tool / assistant again,
-    since the model that made those calls must find their results where it expects them.
-
-    without_calls: ids of calls that are left out, since nothing will answer them. An answer that says nothing makes no
-    message: providers refuse an empty one.
+    since the model that made those calls must find their results where it expects them. An answer that says nothing
+    makes no message: providers refuse an empty one.
     """
     messages: list[Message] = []
     said: list[AssistantPart] = []
@@ -45,13 +45,48 @@ def messages_of(content: Iterable[Content], *, without_calls: Collection[str] = 
             messages += [AssistantMessage(said), ToolMessage(results)]
             said, results = [], []
         part = _part(one)
-        if part is not None and not (isinstance(one, ToolCall) and one.tool_call_id in without_calls):
+        if part is not None:
             said.append(part)
     if said:
         messages.append(AssistantMessage(said))
     if results:
         messages.append(ToolMessage(results))
     return messages
+
+
+def with_unique_calls(answer: GenerateResult) -> GenerateResult:
+    """The answer with another id for each call that repeats one. Results are known by them, and approvals: two calls of
+    one id would be answered as one."""
+    calls = answer.tool_calls
+    if len({call.tool_call_id for call in calls}) == len(calls):
+        return answer
+    taken: set[str] = set()
+    return answer.replace(
+        content=[
+            one.replace(tool_call_id=unique(one.tool_call_id, taken)) if isinstance(one, ToolCall) else one
+            for one in answer.content
+        ]
+    )
+
+
+def unique(id: str, taken: set[str]) -> str:
+    """An id that is not taken yet, and is from here on: itself, or with a number."""
+    made, number = id, 2
+    while made in taken:
+        made, number = f"{id}~{number}", number + 1
+    taken.add(made)
+    return made
+
+
+def with_calls(answer: GenerateResult, inputs: Mapping[str, str]) -> GenerateResult:
+    """The answer with these inputs in its calls, by their ids."""
+    content = tuple(
+        one.replace(input=inputs[one.tool_call_id])
+        if isinstance(one, ToolCall) and inputs.get(one.tool_call_id, one.input) != one.input
+        else one
+        for one in answer.content
+    )
+    return answer.replace(content=content)
 
 
 def tool_message(calls: Sequence[ToolCall], outputs: Sequence[ToolOutput]) -> ToolMessage:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from inspect import isawaitable
-from typing import TypeAlias
+from typing import Any, TypeAlias, cast
 
 from ..protocol import CallOptions, LanguageModel
 from ..protocol.cancellation import interrupts, raise_if_cancelled
@@ -62,7 +62,9 @@ async def ask_prepare_step(
         return NO_CHANGES
     try:
         said = hook(StepInfo(step, tuple(steps), max_steps, model))
-        return _as_changes(await said if isawaitable(said) else said)
+        said = await said if isawaitable(said) else said
+        await raise_if_cancelled()  # which the hook may have swallowed
+        return _as_changes(said)
     except BaseException as error:
         if interrupts(error):
             raise
@@ -72,27 +74,45 @@ async def ask_prepare_step(
 
 
 def _as_changes(said: object) -> StepChanges:
+    """What a hook returned, without what cannot be used of it: one field that is wrong spoils no other."""
     if said is None:
         return NO_CHANGES
     if isinstance(said, StepChanges):
-        changes = said
+        given: dict[str, object] = {f.name: getattr(said, f.name) for f in fields(StepChanges)}
     elif isinstance(said, Mapping):
         unknown = sorted(str(name) for name in said if name not in _NAMES)
         if unknown:
             _log.warning("prepare_step returned what nobody reads: %s", ", ".join(unknown))
-        changes = StepChanges(**{_NAMES[name]: value for name, value in said.items() if name in _NAMES})
+        given = {_NAMES[name]: value for name, value in said.items() if name in _NAMES}
     else:
         raise TypeError("prepare_step returns StepChanges(...), a mapping or None")
-    _check(changes)
-    return changes
+    usable: dict[str, Any] = {}
+    for name, value in given.items():
+        if value is None:
+            continue
+        wrong = _WRONG[name](value)
+        if wrong is None:
+            usable[name] = tuple(cast(Iterable[str], value)) if name == "active_tools" else value
+        else:
+            _log.warning("what prepare_step returned as %s is not used: %s", name, wrong)
+    return StepChanges(**usable)
 
 
-def _check(changes: StepChanges) -> None:
-    if isinstance(changes.active_tools, str):
-        raise TypeError("active_tools is a list of names")
-    if changes.model is not None and not hasattr(changes.model, "do_generate"):
-        raise TypeError("model is a language model")
-    if changes.system is not None and not isinstance(changes.system, str):
-        raise TypeError("system is a text")
-    if not isinstance(changes.options, Mapping) or not set(changes.options) <= _OPTIONS:
-        raise TypeError("options maps names of CallOptions to values")
+def _wrong_options(value: object) -> str | None:
+    if not isinstance(value, Mapping):
+        return "it maps names of CallOptions to values"
+    unknown = sorted(str(name) for name in value if name not in _OPTIONS)
+    return f"it may not set {', '.join(unknown)}" if unknown else None
+
+
+_WRONG: Mapping[str, Callable[[object], str | None]] = {
+    "tool_choice": lambda value: None,
+    "model": lambda value: None if hasattr(value, "do_generate") else "it is no language model",
+    "active_tools": lambda value: None if _is_list(value) else "it is a list of names",
+    "system": lambda value: None if isinstance(value, str) else "it is a text",
+    "options": _wrong_options,
+}
+
+
+def _is_list(value: object) -> bool:
+    return isinstance(value, Iterable) and not isinstance(value, str | Mapping)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
-from ..pipeline.denial import MARK
+from ..pipeline.marks import with_entry
 from ..protocol import (
     NO_USAGE,
     CallWarning,
@@ -102,6 +102,10 @@ class TurnRecord:
     messages: tuple[Message, ...] = field(default=(), repr=False)
     result: TurnResult | None = field(default=None, repr=False)
 
+    def begin(self, messages: Sequence[Message]) -> None:
+        """A turn starts: what another one left here is forgotten."""
+        self.steps, self.tool_executions, self.messages, self.result = [], [], tuple(messages), None
+
     @property
     def usage(self) -> Usage:
         """What the completed steps cost; unset where one of them did not say."""
@@ -121,5 +125,9 @@ def total_usage(steps: Sequence[StepResult]) -> Usage:
 def turn_metadata(result: TurnResult) -> JSONObject:
     """The metadata of a turn as an answer: the last step's, and the mark by which budgets and cost know that its usage
     is the sum of steps that they have counted."""
-    turn = {"steps": len(result.steps), "stopped_by": result.stopped_by}
-    return {**(result.provider_metadata or {}), MARK: {"turn": turn}}
+    return with_entry(result.provider_metadata, turn_mark(len(result.steps), result.stopped_by))
+
+
+def turn_mark(steps: int, stopped_by: str) -> JSONObject:
+    """What marks usage as the sum of that of steps."""
+    return {"turn": {"steps": steps, "stopped_by": stopped_by}}

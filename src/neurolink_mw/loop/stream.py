@@ -12,6 +12,7 @@ from typing import Unpack, cast
 import anyio
 
 from ..errors import ConfigError
+from ..pipeline.marks import with_entry
 from ..protocol import (
     Accumulator,
     CallOptions,
@@ -20,6 +21,7 @@ from ..protocol import (
     ErrorPart,
     Finish,
     FinishReason,
+    GenerateResult,
     LanguageModel,
     PartStream,
     ReasoningDelta,
@@ -42,11 +44,14 @@ from ..protocol import (
     ToolResult,
     primed,
 )
+from ..protocol.parts import BLOCK_ENDS, BLOCK_STARTS, END_OF, BlockEnd, BlockStart
+from ..protocol.stream_result import as_exception
 from ..tools import Tool
 from .asking import Step
 from .generate import ask
 from .mark import call_mark, shown_call, step_id
-from .result import TurnRecord, TurnResult, turn_metadata
+from .messages import unique
+from .result import TurnRecord, TurnResult, turn_mark, turn_metadata
 from .settings import TurnKeywords, TurnSettings, turn_settings
 from .turn import Turn
 
@@ -97,12 +102,16 @@ async def stream_turn(
     return TurnStream(PartStream(loop.parts(closer), close=closer), loop.turn.record, first.request, first.response)
 
 
+_INTERRUPTED = "interrupted"
+
+
 class _StreamLoop:
     def __init__(self, turn: Turn, deadline: float | None) -> None:
         self.turn = turn
         self._deadline = math.inf if deadline is None else anyio.current_time() + deadline
         self._step: Step | None = None
         self._opened: StreamResult | None = None  # of that step; None where it gave nothing to read
+        self._shown = _Shown(0, turn)
         self._working: anyio.CancelScope | None = None  # around what is done between two streams
         self._closed = False
 
@@ -113,10 +122,12 @@ class _StreamLoop:
                 await self.turn.begin()
                 await self._open_next()
             except Exception as error:
-                failure = self.turn.error(error)
-                if failure is error:
+                if (failure := self.turn.error(error)) is None:
                     raise
-                raise failure from error
+                try:
+                    raise failure from error
+                finally:
+                    del failure  # a frame that holds the error that refers to it would wait for the collector
             assert self._opened is not None  # a turn has a first step, and it may not fail
             return self._opened
         raise self.turn.overdue()
@@ -126,19 +137,22 @@ class _StreamLoop:
         self._closed = True
         if self._working is not None:
             self._working.cancel()
+        await self._close_opened()
+
+    async def _close_opened(self) -> None:
         if self._opened is not None:
             await self._opened.stream.aclose()
 
     async def parts(self, closer: Closer) -> AsyncIterator[StreamPart]:
         """The stream of the turn."""
-        started, failure = False, None
+        started, failure, raw = False, None, None
         try:
             while (step := self._step) is not None:
-                if (opened := self._opened) is not None:
-                    shown = _Shown(step.number, self.turn)
+                if self._opened is not None:
+                    shown = self._shown = _Shown(step.number, self.turn)
                     whole = Accumulator()
                     try:
-                        async for part in self._within_time(opened.stream, step):
+                        async for part in self._within_time(self._opened.stream, step):
                             whole.feed(part)
                             cls = part.__class__
                             if cls is TextDelta:
@@ -147,15 +161,23 @@ class _StreamLoop:
                                 if not started:
                                     started = True
                                     yield part
+                            elif cls is ErrorPart and step.kind != "usual":
+                                raise as_exception(cast(ErrorPart, part).error)
                             elif cls is not Finish and (changed := shown.part(part)) is not None:
                                 yield changed
-                    except Exception:
-                        if self._closed or step.kind == "usual":
+                    except Exception as error:
+                        if self._closed or not self.turn.forgives(step, error):
                             raise
-                    answer = whole.result()
-                    if answer.response is None and opened.response is not None:
-                        answer = answer.replace(response=opened.response)
-                    await self._work(partial(self.turn.ended, step, answer))
+                        await self._close_opened()
+                        self.turn.go_without(step, error, whole.result())
+                    else:
+                        answer = self._answer(whole)
+                        if whole.errors:  # it has said so; a step that failed is none that was done
+                            raw = answer.finish_reason.raw or _INTERRUPTED
+                            break
+                        await self._work(partial(self.turn.ended, step, answer))
+                    for end in shown.ends():
+                        yield end
                 for item in step.shown:
                     for part in _as_parts(item, step.number):
                         yield part
@@ -168,22 +190,33 @@ class _StreamLoop:
             failure = error
         finally:
             await closer()
-        for part in self._end(started, failure):
+            await self._close_opened()  # one that was opened while this was closed
+        for part in self._end(started, failure, raw):
             yield part
+        failure = None  # a frame that holds the error that refers to it would wait for the collector
 
-    def _end(self, started: bool, failure: Exception | None) -> Iterator[StreamPart]:
-        """The last parts."""
+    def _answer(self, whole: Accumulator) -> GenerateResult:
+        """What a step's stream adds up to."""
+        answer, opened = whole.result(), self._opened
+        if answer.response is not None or opened is None:
+            return answer
+        return answer.replace(response=opened.response)
+
+    def _end(self, started: bool, failure: Exception | None, raw: str | None) -> Iterator[StreamPart]:
+        """The last parts. failure: why the turn failed, where the model did not say so itself; raw: its reason, where
+        it did."""
         if not started:
             yield StreamStart()
-        if failure is None:
+        if failure is None and raw is None:
             result = self.turn.result()
             yield Finish(result.finish_reason, result.usage, turn_metadata(result))
             return
-        error = self.turn.error(failure)
-        if error is not failure:
-            error.__cause__ = failure
-        yield ErrorPart(error)
-        yield Finish(FinishReason("error", "interrupted"), self.turn.record.usage)
+        yield from self._shown.ends()
+        if failure is not None:
+            yield self.turn.shown_error(ErrorPart(failure))
+        record = self.turn.record
+        mark = with_entry(None, turn_mark(len(record.steps), "error"))
+        yield Finish(FinishReason("error", raw or _INTERRUPTED), record.usage, mark)
 
     async def _open_next(self) -> None:
         """Begin the next step, if there is one."""
@@ -201,7 +234,9 @@ class _StreamLoop:
         try:
             self._opened = await ask(self.turn, step, begin)
         except Exception as error:
-            self.turn.failed(step, error)
+            if not self.turn.forgives(step, error):
+                raise
+            self.turn.go_without(step, error)
 
     async def _work(self, work: Callable[[], Awaitable[None]]) -> None:
         """Do something between two streams, as long as nobody closes this one and there is time."""
@@ -215,21 +250,28 @@ class _StreamLoop:
 
     def _within_time(self, stream: PartStream, step: Step) -> AsyncIterator[StreamPart]:
         """The parts of a step's stream. Without a limit nothing stands between."""
-        deadline = self._deadline
-        if step.patience is not None:
-            deadline = min(deadline, anyio.current_time() + step.patience)
-        return stream.__aiter__() if deadline == math.inf else self._limited(stream.__aiter__(), deadline)
+        patience = math.inf if step.patience is None else anyio.current_time() + step.patience
+        if self._deadline == patience == math.inf:
+            return stream.__aiter__()
+        error = self.turn.overdue if self._deadline <= patience else TimeoutError
+        return _Limited(stream.__aiter__(), min(self._deadline, patience), error)
 
-    async def _limited(self, parts: AsyncIterator[StreamPart], deadline: float) -> AsyncIterator[StreamPart]:
-        while True:
-            with anyio.CancelScope(deadline=deadline) as patience:
-                try:
-                    part = await parts.__anext__()
-                except StopAsyncIteration:
-                    return
-            if patience.cancelled_caught:
-                raise self.turn.overdue()
-            yield part
+
+class _Limited:
+    """Parts up to a moment. No generator, so that whoever stops reading leaves nothing to close."""
+
+    def __init__(self, parts: AsyncIterator[StreamPart], deadline: float, error: Callable[[], Exception]) -> None:
+        self._parts = parts
+        self._deadline = deadline
+        self._error = error
+
+    def __aiter__(self) -> AsyncIterator[StreamPart]:
+        return self
+
+    async def __anext__(self) -> StreamPart:
+        with anyio.CancelScope(deadline=self._deadline):
+            return await self._parts.__anext__()
+        raise self._error()
 
 
 class _Shown:
@@ -241,6 +283,9 @@ class _Shown:
         self._ids: dict[str, str] = {}
         self._hidden: set[str] = set()
         self._kept: set[str] = set()
+        self._calls: set[str] = set()
+        self._inputs: dict[str, str] = {}  # of calls that are not whole yet, to the ids that they have here
+        self._open: dict[tuple[type, str], BlockEnd] = {}
 
     def delta(self, part: TextDelta) -> TextDelta:
         """The part that most are, for which a new one is made without going through `replace`."""
@@ -248,23 +293,46 @@ class _Shown:
         return TextDelta(id, part.delta, part.provider_metadata, part.extra)
 
     def part(self, part: StreamPart) -> StreamPart | None:
+        """Any other part; None leaves it out."""
+        shown = self._of_turn(part)
+        cls = shown.__class__
+        if cls in BLOCK_STARTS:
+            id = cast("BlockStart", shown).id
+            self._open[END_OF[cls], id] = END_OF[cls](id)
+        elif cls in BLOCK_ENDS:
+            self._open.pop((cls, cast("BlockEnd", shown).id), None)
+        return shown
+
+    def ends(self) -> Iterator[StreamPart]:
+        """The ends of blocks that the model left open."""
+        yield from self._open.values()
+        self._open.clear()
+
+    def _of_turn(self, part: StreamPart) -> StreamPart | None:
         if isinstance(part, ToolCall):
+            id = self._inputs.pop(part.tool_call_id, None) or unique(part.tool_call_id, self._calls)
+            if id != part.tool_call_id:
+                part = part.replace(tool_call_id=id)
             if part.provider_executed:
                 return part
             return None if self._turn.is_terminal(part.tool_name) else shown_call(part, self._step)
         if isinstance(part, ToolInputStart):
+            id = self._inputs[part.id] = unique(part.id, self._calls)
+            self._hidden.discard(part.id)  # of another call that had this id
+            self._kept.discard(part.id)
             if part.provider_executed:
                 self._kept.add(part.id)
-                return part
+                return part.replace(id=id)
             if self._turn.is_terminal(part.tool_name):
                 self._hidden.add(part.id)
                 return None
-            metadata = call_mark(part.provider_metadata, self._step, part.id)
-            return part.replace(id=self._id(part.id), provider_executed=True, provider_metadata=metadata)
+            metadata = call_mark(part.provider_metadata, self._step, id)
+            return part.replace(id=step_id(self._step, id), provider_executed=True, provider_metadata=metadata)
         if isinstance(part, ToolInputDelta | ToolInputEnd):
             if part.id in self._hidden:
                 return None
-            return part if part.id in self._kept else part.replace(id=self._id(part.id))
+            id = self._inputs.get(part.id, part.id)
+            return part.replace(id=id if part.id in self._kept else step_id(self._step, id))
         if isinstance(part, TextStart | TextEnd | ReasoningStart | ReasoningDelta | ReasoningEnd):
             return part.replace(id=self._id(part.id))
         if isinstance(part, ErrorPart):

@@ -40,9 +40,14 @@ async def resolve_step_tool_choice(
     returns wins, also a forced one late in the turn; one that returns none leaves it to the rule, and so does one that
     fails, which is logged. The cancellation of this task is raised, whatever the hook makes of it.
 
+    A `tool_choice_steps` that is no whole number from 0 on counts as 1, with a warning.
+
     A choice of one tool that is not among `declared_tools` is warned about and not sent: one of the hook's counts as
     none, one of the turn becomes "auto". Without `declared_tools` nothing is checked.
     """
+    if isinstance(tool_choice_steps, bool) or not isinstance(tool_choice_steps, int) or tool_choice_steps < 0:
+        _log.warning("tool_choice_steps is a whole number from 0 on: 1 is taken in its place")
+        tool_choice_steps = 1
     changes = await ask_prepare_step(prepare_step, step=step, steps=steps, max_steps=max_steps, model=model)
     return settle_tool_choice(changes, step, tool_choice, tool_choice_steps, declared_tools)
 

@@ -19,7 +19,7 @@ from ..tools import Tool
 from .generate import generate_turn
 from .native import has_native_do_generate
 from .result import TurnRecord, turn_metadata
-from .settings import TurnKeywords, turn_settings
+from .settings import TurnKeywords, TurnSettings, turn_settings
 from .stream import stream_turn
 
 
@@ -58,7 +58,7 @@ class TurnModel:
 
     async def do_generate(self, options: CallOptions) -> GenerateResult:
         """The answer of the whole turn. Raises what `run_generate_loop` raises."""
-        result = await generate_turn(self.model, options, self.settings, self._record())
+        result = await generate_turn(self.model, options, *self._setup(options))
         return GenerateResult(
             result.shown,
             result.finish_reason,
@@ -70,12 +70,12 @@ class TurnModel:
 
     async def do_stream(self, options: CallOptions) -> StreamResult:
         """The same in parts, as they come."""
-        turn = await stream_turn(self.model, options, self.settings, self._record())
+        turn = await stream_turn(self.model, options, *self._setup(options))
         return StreamResult(turn.stream, turn.request, turn.response)
 
-    def _record(self) -> TurnRecord | None:
-        """What to fill in as a turn goes."""
-        return None
+    def _setup(self, options: CallOptions) -> tuple[TurnSettings, TurnRecord | None]:
+        """How one turn runs, and what to fill in as it goes."""
+        return self.settings, None
 
     def __repr__(self) -> str:
         return f"TurnModel({self.model!r}, {len(self.settings.tools)} tools)"

@@ -25,9 +25,7 @@ from ..protocol import (
     Usage,
 )
 from ..protocol.parts import BLOCK_ENDS, BLOCK_STARTS, END_OF, BlockEnd, BlockStart
-
-MARK = "neurolink_mw"
-"""The key of our own entries in provider metadata."""
+from .marks import MARK
 
 _BLOCK_ID = "neurolink_mw.refusal"
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 
 from ..events import Event
 from ..protocol import CallContext
+from .build import Surroundings
 from .scope import Scope
 
 
@@ -20,11 +21,10 @@ def enclosing_scopes(context: CallContext) -> Iterator[Scope]:
 def listener_of(model: object, context: CallContext) -> Callable[[Event], None] | None:
     """Whom to tell what happens in a turn: the plugins that listen to the chain around its steps, or around it."""
     inner = model
-    while (chain := getattr(inner, "chain", None)) is not None:
-        if chain.surroundings.events is not None:
-            tell: Callable[[Event], None] = chain.surroundings.events
-            return tell
-        inner = chain.model
+    while isinstance(surroundings := getattr(getattr(inner, "chain", None), "surroundings", None), Surroundings):
+        if surroundings.events is not None:
+            return surroundings.events
+        inner = inner.chain.model  # type: ignore[attr-defined]  # a wrapped model
     return next((scope.host.events for scope in enclosing_scopes(context) if scope.host.events is not None), None)
 
 

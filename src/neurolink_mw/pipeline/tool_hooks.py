@@ -11,7 +11,8 @@ from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from ..protocol import CallContext, CallOptions, ExecutionDenied, LanguageModel, ToolCall, ToolOutcome, ToolRunner
+from ..protocol import CallContext, CallOptions, ExecutionDenied, LanguageModel, Slot, ToolCall, ToolOutcome, ToolRunner
+from ..protocol.cancellation import is_called_cancellation, is_cancellation
 from .bind import awaiting
 from .conditions import When
 from .denial import find_denial
@@ -20,6 +21,7 @@ from .failing import Keeper
 from .middleware import overrides
 from .mistake import Mistake
 from .own_time import OwnTime
+from .scope import Scope
 
 if TYPE_CHECKING:
     from .order import Placed
@@ -69,12 +71,38 @@ def hooks_of(placed: Sequence[Placed], model: LanguageModel, keeper_of: Callable
     return ToolHooks(tuple(hook for hook in judging if not hook.judges), tuple(judging))
 
 
-def has_tool_hooks(placed: Sequence[Placed], model: LanguageModel) -> bool:
-    """Whether a chain around a model would have any."""
-    return any(overrides(place.member, "wrap_tool") or place.member.judge_tool(model) is not None for place in placed)
+class ToolChain:
+    """What stands around the tools of one step. Called with a runner it gives what to run in its place."""
+
+    def __init__(self, hooks: Sequence[ToolHook], context: CallContext) -> None:
+        self._hooks = hooks
+        self._judges = [hook for hook in hooks if hook.judges]
+        scope = context.scope
+        self._scope = scope if isinstance(scope, Scope) else None
+
+    @property
+    def judge(self) -> Callable[[ToolRunner], ToolRunner] | None:
+        """The policies among them alone; None where there are none."""
+        return (lambda runner: self._wrapped(runner, self._judges)) if self._judges else None
+
+    def __call__(self, runner: ToolRunner) -> ToolRunner:
+        return self._wrapped(runner, self._hooks)
+
+    def _wrapped(self, runner: ToolRunner, hooks: Sequence[ToolHook]) -> ToolRunner:
+        scope = self._scope
+        if scope is None:
+            return _around(runner, hooks)
+        # Within: a hook may refuse the call and run the tool all the same. Outside: or swallow what was refused.
+        return _Guarded(_around(_Guarded(runner, scope), hooks) if hooks else runner, scope)
 
 
-def around_tools(model: object, options: CallOptions, *, judged: bool = True) -> Callable[[ToolRunner], ToolRunner]:
+def _around(runner: ToolRunner, hooks: Sequence[ToolHook]) -> ToolRunner:
+    for hook in reversed(hooks):
+        runner = hook.around(runner)
+    return runner
+
+
+def around_tools(model: object, options: CallOptions, *, judged: bool = True) -> ToolChain:
     """What to put around the tools that a step of `model` called: the hooks around the turn, then those around the
     step. options: of the step, in the context of the turn. judged: the calls come from an answer of the step, where its
     policies have seen them; those that a conversation brings along have not been. One member runs once, at its
@@ -85,13 +113,24 @@ def around_tools(model: object, options: CallOptions, *, judged: bool = True) ->
         if id(hook.owner) not in seen and (hook.when is None or hook.when.matches(options)):
             seen.add(id(hook.owner))
             hooks.append(hook)
+    return ToolChain(hooks, options.context)
 
-    def around(runner: ToolRunner) -> ToolRunner:
-        for hook in reversed(hooks):
-            runner = hook.around(runner)
-        return runner
 
-    return around
+_REPLACED: Slot[dict[tuple[int | None, str], str] | None] = Slot("neurolink_mw.replaced_inputs", None)
+
+
+def note_replaced(context: CallContext, tool_call_id: str, input: str) -> None:
+    """A policy has replaced the input of a call: nobody may tell what it was before."""
+    known = context.get(_REPLACED)
+    if known is None:
+        context.set(_REPLACED, known := {})
+    known[context.step, tool_call_id] = input
+
+
+def replaced_input(context: CallContext, tool_call_id: str) -> str | None:
+    """What a policy has put in place of the input of a call that ran; None where none did."""
+    known = context.get(_REPLACED)
+    return None if known is None else known.get((context.step, tool_call_id))
 
 
 def _around_turn(context: CallContext) -> Iterator[ToolHook]:
@@ -101,10 +140,35 @@ def _around_turn(context: CallContext) -> Iterator[ToolHook]:
 
 def _around_step(model: object, judged: bool) -> Iterator[ToolHook]:
     """Chains around a turn further in are not looked into: its tools are its own."""
-    while (chain := getattr(model, "chain", None)) is not None:
-        hooks: ToolHooks = model.tool_hooks  # type: ignore[attr-defined]  # a wrapped model
+    while isinstance(hooks := getattr(model, "tool_hooks", None), ToolHooks):
         yield from hooks.wrapping if judged else hooks.judging
-        model = chain.model
+        model = model.chain.model  # type: ignore[attr-defined]  # a wrapped model
+
+
+class _Guarded:
+    """Runs nothing once the call that it is part of is refused, whoever swallows that."""
+
+    def __init__(self, inner: ToolRunner, scope: Scope) -> None:
+        self._inner = inner
+        self._scope = scope
+
+    @property
+    def name(self) -> str:
+        return self._inner.name
+
+    @property
+    def options(self) -> CallOptions:
+        return self._inner.options
+
+    async def run(self, call: ToolCall) -> ToolOutcome:
+        self._check()
+        outcome = await self._inner.run(call)
+        self._check()
+        return outcome
+
+    def _check(self) -> None:
+        if (denial := self._scope.denial) is not None:
+            raise denial
 
 
 class _Wrapped:
@@ -123,7 +187,18 @@ class _Wrapped:
         return self._inner.options
 
     async def run(self, call: ToolCall) -> ToolOutcome:
-        return self._checked(await self._hook.wrap(self._inner, call))
+        try:
+            return self._checked(await self._hook.wrap(self._inner, call))
+        except BaseException as error:
+            if (failure := self._as_failure(error)) is error:
+                raise
+            raise failure from None
+
+    def _as_failure(self, error: BaseException) -> BaseException:
+        """A cancellation that nobody asked for is a failure of the hook, and must not end the turn as if it were."""
+        if is_cancellation(error) or not is_called_cancellation(error):
+            return error
+        return RuntimeError(f"{self._hook.id}.wrap_tool raised a cancellation, and nobody cancelled it")
 
     def _checked(self, outcome: object) -> ToolOutcome:
         if isinstance(outcome, ToolOutcome):
@@ -150,18 +225,19 @@ class _Owned(_Wrapped):
         try:
             with clock or _NO_CLOCK:
                 outcome = self._checked(await self._hook.wrap(inside, call))
-        except BaseException as error:
+        except BaseException as caught:
+            error = self._as_failure(caught)
             if not isinstance(error, Exception) or find_denial(error) is not None or error is inside.failure:
                 raise
             handling = keeper.handle(error, context)
             if handling == "raise":
-                raise
+                raise error from None
             if handling == "deny":
                 return self._refused()
             if inside.outcome is not None:
                 return inside.outcome
             if inside.asked:
-                raise
+                raise error from None
             return await self._inner.run(call)
         finally:
             if clock is not None:

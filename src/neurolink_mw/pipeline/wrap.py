@@ -27,7 +27,7 @@ from .place import MODE_OFF, Use, as_uses
 from .record import Statistics
 from .scope import Host
 from .tap import Tap, is_turn
-from .tool_hooks import has_tool_hooks, hooks_of
+from .tool_hooks import hooks_of
 
 Denied: TypeAlias = Literal["refuse", "raise"]
 
@@ -181,8 +181,8 @@ def wrap_placed(
     # Around a chain that has a scope, so that what is denied there is not taken for an answer on its way out.
     around_scope = isinstance(model, WrappedModel) and model.scoped
     scoped = around_scope or bool(listeners) or any(_needs_scope(place) for place in taking_part)
-    # A turn finds what stands around its tools by the scopes that it runs in.
-    scoped = scoped or (is_turn(model) and has_tool_hooks(taking_part, model))
+    # A turn finds what stands around it by the scopes that it runs in.
+    scoped = scoped or is_turn(model)
     layers = _name_layers(chain, provider, model_id)
     return WrappedModel(chain, tuple(listeners), statistics, scoped=scoped, layers=layers)
 

@@ -18,13 +18,20 @@ def is_cancellation(error: BaseException) -> bool:
     return cancelled is not asyncio.CancelledError or _is_being_cancelled()
 
 
+def is_called_cancellation(error: BaseException) -> bool:
+    """Whether an exception is of a kind that stands for cancellations, on whichever event loop."""
+    return isinstance(error, asyncio.CancelledError | anyio.get_cancelled_exc_class())
+
+
 def interrupts(error: BaseException) -> bool:
-    """Whether an exception is to go on outwards whatever it broke: a cancellation of this task, the end of the
-    process, the closing of a generator, and a group that holds one of them. A cancellation that nobody asked for is a
-    failure like any other."""
+    """Whether an exception is to go on outwards whatever it broke: a cancellation of this task, and whatever else is no
+    `Exception` (the end of the process, the closing of a generator, a refusal of the call); and a group that holds one.
+    A cancellation that nobody asked for is a failure like any other."""
     if isinstance(error, BaseExceptionGroup):
         return any(map(interrupts, error.exceptions))
-    return isinstance(error, KeyboardInterrupt | SystemExit | GeneratorExit) or is_cancellation(error)
+    if isinstance(error, Exception):
+        return False
+    return is_cancellation(error) or not is_called_cancellation(error)
 
 
 async def raise_if_cancelled() -> None:

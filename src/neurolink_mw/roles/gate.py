@@ -13,6 +13,7 @@ from collections.abc import Collection, Iterator, Mapping
 from types import MappingProxyType
 from typing import cast, get_args
 
+from ..pipeline.marks import is_of_a_turn
 from ..protocol import (
     Raw,
     ReasoningDelta,
@@ -31,7 +32,7 @@ from ..protocol import (
 )
 from ..protocol.parts import BLOCK_DELTAS, BLOCK_ENDS, BLOCK_STARTS, BlockDelta, BlockEnd, BlockStart
 from .streaming import Hold, Pass, Streaming, Window
-from .units import Said, is_judged, is_of_a_turn
+from .units import Said, is_judged
 from .views import ViewKind
 
 NOTHING: Mapping[ViewKind, str] = MappingProxyType({})

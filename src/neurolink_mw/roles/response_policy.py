@@ -7,8 +7,10 @@ from typing import Any, ClassVar
 
 from ..errors import ConfigError
 from ..pipeline import Effect, Middleware, OnError, Rules, Stage
+from ..pipeline.marks import is_of_a_turn
 from ..pipeline.mistake import Mistake
 from ..pipeline.scope import Scope
+from ..pipeline.tool_hooks import note_replaced
 from ..protocol import (
     CallContext,
     CallOptions,
@@ -37,14 +39,13 @@ from .units import (
     filtered,
     identity,
     is_judged,
-    is_of_a_turn,
     marked_denied,
     require_channels,
     with_texts,
     without_body,
     without_traces,
 )
-from .verdict import ACTIONS, Verdict
+from .verdict import ACTIONS, Verdict, allow
 from .views import Request, View, ViewKind
 
 _VERDICTS: Slot[dict[tuple[object, ...], Verdict] | None] = Slot("neurolink_mw.verdicts", None)
@@ -226,29 +227,41 @@ class _ResponseAdapter(Adapter[ResponsePolicy]):
         async def judge(tool: ToolRunner, call: ToolCall) -> ToolOutcome:
             scope = tool.options.context.scope
             kind = scope.kind if isinstance(scope, Scope) else "generate"
-            verdict = await self._verdict_on(call, Request(tool.options, kind, model.provider, model.model_id))
+            request = Request(tool.options, kind, model.provider, model.model_id)
+            verdict = await self._verdict_on(call, request)
             if verdict.action == "deny":
                 return ToolOutcome(ExecutionDenied(verdict.message), "denied")
-            return await tool.run(call if verdict.action != "replace" else call.replace(input=str(verdict.replacement)))
+            if verdict.action == "replace":
+                replaced = call.replace(input=str(verdict.replacement))
+                self._remember(replaced, allow(), request)  # it will be met in the answer
+                note_replaced(tool.options.context, call.tool_call_id, replaced.input)
+                call = replaced
+            return await tool.run(call)
 
         return judge
 
     async def _verdict_on(self, call: ToolCall, request: Request) -> Verdict:
         """The verdict on a call. One of a turn is met twice, when it runs and in the answer, and asked about once."""
-        context, view = request.options.context, call_to_judge(call, request)
-        known: dict[tuple[object, ...], Verdict] | None = None
-        if is_of_a_turn(call):
-            known = context.get(_VERDICTS)
-            if known is None:
-                context.set(_VERDICTS, known := {})
-        key = (id(self), *identity(call))
-        if known is not None and key in known:
-            return known[key]
+        known = request.options.context.get(_VERDICTS)
+        if known is not None and (verdict := known.get(self._key(call))) is not None:
+            return verdict
+        view = call_to_judge(call, request)
         verdict = await self._ask(view)
-        self._note(context, verdict, view)
-        if known is not None:
-            known[key] = verdict
+        self._note(request.options.context, verdict, view)
+        self._remember(call, verdict, request)
         return verdict
+
+    def _remember(self, call: ToolCall, verdict: Verdict, request: Request) -> None:
+        if not is_of_a_turn(call):
+            return
+        context = request.options.context
+        known = context.get(_VERDICTS)
+        if known is None:
+            context.set(_VERDICTS, known := {})
+        known[self._key(call)] = verdict
+
+    def _key(self, call: ToolCall) -> tuple[object, ...]:
+        return (id(self), *identity(call))
 
     # -- verdicts
 

@@ -7,20 +7,9 @@ from dataclasses import dataclass, field
 from typing import TypeVar
 
 from ..errors import ConfigError
-from ..pipeline.denial import MARK
+from ..pipeline.marks import entry, with_entry
 from ..pipeline.wording import did_you_mean
-from ..protocol import (
-    JSON,
-    CallContext,
-    Content,
-    FinishReason,
-    GenerateResult,
-    JSONObject,
-    Reasoning,
-    StreamResult,
-    Text,
-    ToolCall,
-)
+from ..protocol import JSON, CallContext, Content, FinishReason, GenerateResult, Reasoning, StreamResult, Text, ToolCall
 from .verdict import Verdict
 from .views import Request, View, ViewKind
 
@@ -78,35 +67,25 @@ def call_to_judge(call: ToolCall, request: Request) -> View:
 def is_judged(call: ToolCall) -> bool:
     """Calls of the caller's tools, also where a turn has marked them as run by itself. A provider's own tools ran
     already."""
-    mark = _mark(call)
-    return (not call.provider_executed or mark is not None) and "denied" not in (mark or {})
-
-
-def is_of_a_turn(call: ToolCall) -> bool:
-    """Whether a turn shows this call as one that it runs itself."""
-    return "step" in (_mark(call) or {})
+    mark = entry(call.provider_metadata)
+    return (not call.provider_executed or bool(mark)) and "denied" not in mark
 
 
 def belongs_to_a_turn(call: ToolCall, context: CallContext) -> bool:
     """Whether a turn drives this call, and answers it with "denied" instead of running it."""
-    return context.step is not None or _mark(call) is not None
+    return context.step is not None or bool(entry(call.provider_metadata))
 
 
 def identity(call: ToolCall) -> tuple[JSON, ...]:
     """What a call of a turn is known by, in the answer and where it is run: its id changes in between."""
-    mark = _mark(call) or {}
+    mark = entry(call.provider_metadata)
     return (mark.get("step"), mark.get("id"), call.tool_name, call.input)
 
 
 def marked_denied(call: ToolCall, verdict: Verdict) -> ToolCall:
     """The call as a turn gets it: it is not run, and the model learns that."""
-    mark = {**(_mark(call) or {}), "denied": {"code": verdict.code, "message": verdict.message}}
-    return call.replace(provider_metadata={**(call.provider_metadata or {}), MARK: mark})
-
-
-def _mark(call: ToolCall) -> JSONObject | None:
-    mark = (call.provider_metadata or {}).get(MARK)
-    return mark if isinstance(mark, Mapping) else None
+    denied = {"denied": {"code": verdict.code, "message": verdict.message}}
+    return call.replace(provider_metadata=with_entry(call.provider_metadata, denied))
 
 
 def filtered(reason: FinishReason, code: str) -> FinishReason:

@@ -13,8 +13,8 @@ from time import perf_counter, time
 from typing import TypeAlias
 
 from ..errors import PolicyDenied
-from ..protocol import CallOptions, ErrorTextOutput, ExecutionDenied, ToolCall, ToolOutcome, ToolRunner
-from ..protocol.cancellation import interrupts
+from ..protocol import CallOptions, ErrorTextOutput, ExecutionDenied, TextOutput, ToolCall, ToolOutcome, ToolRunner
+from ..protocol.cancellation import interrupts, raise_if_cancelled
 from .approval import Approval, Approve
 from .execution import ToolExecution
 from .input import InvalidInput, parsed_or_text, read_input
@@ -62,10 +62,17 @@ class Answering:
         return 0 if self._runner is None else self._runner.tries
 
     async def answer(
-        self, tool: Tool | None, around: Around, *, approve: Approve | None, timeout: float | None, is_open: bool
+        self,
+        tool: Tool | None,
+        around: Around,
+        *,
+        approve: Approve | None,
+        timeout: float | None,
+        is_open: bool,
+        judge: Around | None = None,
     ) -> None:
         """Answer the call, or find that it has to be approved first. tool: the one of that name, if there is one;
-        is_open: it has failed too often."""
+        is_open: it has failed too often. judge: the policies in `around` alone, which come before an approval."""
         if tool is None or tool.execute is None or tool.name not in self._available:
             self.outcome = failure(self._why_not(declared=self.call.tool_name in self._available))
             return
@@ -77,7 +84,7 @@ class Answering:
         except InvalidInput as invalid:
             self.outcome = failure(str(invalid))
             return
-        if not self._approved and not await self._may_run(tool, given, approve):
+        if not self._approved and not await self._may_run(tool, given, approve, judge):
             return
         self._runner = Runner(tool, self.call, given, self._options, timeout)
         self._started, began = time(), perf_counter()
@@ -124,19 +131,40 @@ class Answering:
             f"The available tools are: {names}." if names else "No tool is available now."
         )
 
-    async def _may_run(self, tool: Tool, given: object, approve: Approve | None) -> bool:
-        """Whether it may run as far as approval goes. What cannot be decided is denied."""
+    async def _may_run(self, tool: Tool, given: object, approve: Approve | None, judge: Around | None) -> bool:
+        """Whether it may run as far as approval goes. What cannot be decided is denied; what a policy denies, nobody
+        is asked about."""
+        if tool.needs_approval is False:
+            return True
+        if judge is not None:
+            outcome = await judge(_Nothing(tool.name, self._options)).run(self.call)
+            if outcome.status == "denied":
+                self.outcome = outcome
+                return False
         try:
             approval = await _approval(tool, self.call, given, approve)
+            await raise_if_cancelled()  # a hook may have swallowed it
         except BaseException as error:
             if interrupts(error):
                 raise
+            await raise_if_cancelled()
             _log.warning("deciding on a call of %r failed, so it is denied: %s", tool.name, type(error).__name__)
             approval = Approval("deny", "The call could not be approved.")
         if approval.decision == "deny":
             self._deny(approval.reason)
         self.asks = approval.decision == "ask"
         return approval.decision == "approve"
+
+
+class _Nothing:
+    """In place of the tool, to hear what stands around it."""
+
+    def __init__(self, name: str, options: CallOptions) -> None:
+        self.name = name
+        self.options = options
+
+    async def run(self, call: ToolCall) -> ToolOutcome:
+        return ToolOutcome(TextOutput(""))
 
 
 async def _approval(tool: Tool, call: ToolCall, given: object, approve: Approve | None) -> Approval:

@@ -29,8 +29,9 @@ class ToolExecutor:
         limits = self._settings.output_limits
         return output if limits is None else excerpt_output(output, limits)
 
-    async def answer(self, calls: Sequence[Answering], around: Around) -> None:
-        """Answer all of them, several at once. Each has its outcome afterwards, or asks for an approval.
+    async def answer(self, calls: Sequence[Answering], around: Around, judge: Around | None = None) -> None:
+        """Answer all of them, several at once. Each has its outcome afterwards, or asks for an approval. judge: the
+        policies in `around` alone.
 
         When the turn is cancelled meanwhile, or a middleware fails, that is raised, and every call has an outcome all
         the same: what was not done is answered as cancelled.
@@ -38,22 +39,22 @@ class ToolExecutor:
         waiting = [call for call in calls if call.outcome is None]
         try:
             if len(waiting) == 1:  # no task group for one
-                await self._answer(waiting[0], around)
+                await self._answer(waiting[0], around, judge)
             elif waiting:
-                await self._answer_all(waiting, around)
+                await self._answer_all(waiting, around, judge)
         except BaseException:
             for call in calls:
                 call.cancel()
             raise
 
-    async def _answer_all(self, calls: Sequence[Answering], around: Around) -> None:
+    async def _answer_all(self, calls: Sequence[Answering], around: Around, judge: Around | None) -> None:
         failed: list[BaseException] = []
         todo = iter(calls)
 
         async def work() -> None:
             for call in todo:
                 try:
-                    await self._answer(call, around)
+                    await self._answer(call, around, judge)
                 except BaseException as error:
                     if is_cancellation(error):
                         raise
@@ -66,9 +67,12 @@ class ToolExecutor:
             for _ in range(min(self._settings.parallel, len(calls))):
                 tasks.start_soon(work)
         if failed:
-            raise failed[0]
+            try:
+                raise failed[0]
+            finally:
+                failed.clear()  # a frame that holds the error that refers to it would wait for the collector
 
-    async def _answer(self, call: Answering, around: Around) -> None:
+    async def _answer(self, call: Answering, around: Around, judge: Around | None) -> None:
         name, settings = call.call.tool_name, self._settings
         await call.answer(
             self.tools.get(name),
@@ -76,6 +80,7 @@ class ToolExecutor:
             approve=settings.approve,
             timeout=settings.timeout,
             is_open=self._breaker.is_open(name),
+            judge=judge,
         )
         if call.tries and call.outcome is not None:
             self._breaker.note(name, failed=call.outcome.status in FAILED)

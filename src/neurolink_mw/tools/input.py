@@ -42,8 +42,11 @@ def parsed_or_text(text: str) -> JSON:
         return text
 
 
-def _written(text: str) -> str:
-    """No text at all is how several models write an input that has nothing in it."""
+def _written(text: object) -> str:
+    """No text at all is how several models write an input that has nothing in it. A model of somebody's own may give
+    the value itself."""
+    if not isinstance(text, str):
+        return pydantic_core.to_json(text, fallback=str).decode()
     return text if text.strip() else _NOTHING
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import get_args
 
 import pydantic_core
@@ -60,6 +61,8 @@ def _output(returned: object) -> ToolOutput:
         return ContentOutput(tuple(returned))
     if isinstance(returned, bytes | bytearray | memoryview):
         raise TypeError("bytes are no result: return OutputImageData(data, media_type) or OutputFileData(...)")
+    if isinstance(returned, Iterator):
+        raise TypeError("an iterator is no result, and may have no end: return a list")
     value = _json(returned)
     # How a result of MCP says that it is an error.
     failed = isinstance(value, dict) and value.get("isError") is True

@@ -6,7 +6,8 @@ from contextlib import suppress
 
 import anyio
 
-from ..protocol import CallOptions, ToolCall, ToolOutcome
+from ..errors import PolicyDenied
+from ..protocol import CallOptions, ExecutionDenied, ToolCall, ToolOutcome
 from ..protocol.cancellation import interrupts
 from .detached import run_detached
 from .input import InvalidInput, read_input
@@ -57,6 +58,10 @@ class Runner:
             with anyio.move_on_after(self._timeout) as patience:
                 returned = await run_detached(f"the tool {tool.name!r}", tool.execute, given, *context)
                 return as_outcome(returned), True
+        except PolicyDenied as denied:
+            if denied.final:  # of another call, such as one of a judge
+                return _failed(tool.name, denied)
+            return ToolOutcome(ExecutionDenied(str(denied) or None), "denied"), False
         except BaseException as error:
             if interrupts(error):
                 raise

@@ -12,7 +12,7 @@ from typing import Literal, TypeAlias
 import anyio.lowlevel
 
 from ...pipeline import Outcome, wrap_model
-from ...pipeline.denial import MARK
+from ...pipeline.marks import entry, with_entry
 from ...pipeline.tool_hooks import around_tools
 from ...protocol import (
     DETACHED,
@@ -206,8 +206,7 @@ async def ask_turn(
 
 def is_denied(call: ToolCall) -> bool:
     """Whether a policy has said no to a call."""
-    entry = (call.provider_metadata or {}).get(MARK)
-    return isinstance(entry, dict) and "denied" in entry
+    return "denied" in entry(call.provider_metadata)
 
 
 def _step(options: CallOptions, number: int) -> CallOptions:
@@ -240,9 +239,7 @@ def _parsed(text: str) -> JSONObject:
 
 
 def _mark(call: ToolCall, step: int) -> JSONObject:
-    before = (call.provider_metadata or {}).get(MARK)
-    entry = {**(before if isinstance(before, dict) else {}), "step": step, "id": call.tool_call_id}
-    return {**(call.provider_metadata or {}), MARK: entry}
+    return with_entry(call.provider_metadata, {"step": step, "id": call.tool_call_id})
 
 
 def _shown(call: ToolCall, step: int) -> ToolCall:
@@ -258,6 +255,6 @@ def _of_step(part: StreamPart, step: int) -> StreamPart:
     if isinstance(part, ToolCall) and not part.provider_executed:
         return _shown(part, step)
     if isinstance(part, ToolInputStart) and not part.provider_executed:
-        mark = {**(part.provider_metadata or {}), MARK: {"step": step, "id": part.id}}
+        mark = with_entry(part.provider_metadata, {"step": step, "id": part.id})
         return part.replace(id=f"{step}-{part.id}", provider_executed=True, provider_metadata=mark)
     return part.replace(id=f"{step}-{part.id}") if isinstance(part, _BLOCKS) else part

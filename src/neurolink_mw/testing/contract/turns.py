@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ...pipeline.denial import MARK
+from ...pipeline.marks import MARK
 from ...protocol import GenerateResult, ToolCall, ToolResult, to_json
 from .agreement import said_in
 from .miniature import CALL, PLACES, Turned, ask_turn, calling
