@@ -55,4 +55,4 @@ def test_links_between_pages_lead_somewhere() -> None:
 def test_the_first_two_commands_of_the_readme_do_all_the_setting_up() -> None:
     first, second = re.findall(r"^```sh\n(.*?)\n", (ROOT / "README.md").read_text(encoding="utf-8"), re.M)[:2]
     assert first.startswith("python -m pip install") and first.endswith("neurolink-mw demo")  # noqa: PT018
-    assert second.startswith("python -m pip install") and second.endswith("python -m pytest")  # noqa: PT018
+    assert second.startswith("python -m pip install") and second.endswith("python -m pytest -n auto")  # noqa: PT018
