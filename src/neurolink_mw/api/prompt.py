@@ -90,6 +90,8 @@ def _messages(prompt: object) -> tuple[Message, ...]:
 
 
 def _parsed(given: object, where: str) -> tuple[Message, ...]:
+    if given == ():
+        return ()
     if not isinstance(given, Sequence) or isinstance(given, str | bytes):
         raise ConfigError(f"{where} is a list of messages, not {type(given).__name__}")
     return tuple(_message(one, f"{where}[{index}]") for index, one in enumerate(given))

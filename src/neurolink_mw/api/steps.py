@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
 from dataclasses import dataclass
 from threading import Lock
 from typing import TypeAlias
@@ -28,28 +28,33 @@ class Steps:
     lasting: bool = True
 
 
-@asynccontextmanager
-async def model_of_steps(model: Model, middlewares: Members) -> AsyncIterator[Steps]:
+def model_of_steps(model: Model, middlewares: Members) -> AbstractAsyncContextManager[Steps]:
     """The model, ready to be asked. A name (`provider:model-id`) is looked up for this call, with the preset `basic`
     around it, and what was opened for it is closed; a pipeline stands for the model that it names; a model is used as
     it is. ConfigError for anything else."""
     require_members("middlewares", middlewares)
     if isinstance(model, str):
-        async with Pipeline.from_config({"model": model, "preset": "basic"}, members=middlewares) as pipeline:
-            yield Steps(pipeline.model, pipeline.wrap, lasting=False)
-    elif isinstance(model, Pipeline):
+        return _opened(model, middlewares)
+    if isinstance(model, Pipeline):
         inner = model
 
         def around(bare: LanguageModel) -> LanguageModel:
             return CHAINS.around(inner.wrap(bare), middlewares)
 
-        yield Steps(CHAINS.around(model.model, middlewares), around)
-    else:
-        yield Steps(CHAINS.around(model, middlewares), lambda bare: CHAINS.around(bare, middlewares))
+        return nullcontext(Steps(CHAINS.around(model.model, middlewares), around))
+    return nullcontext(Steps(CHAINS.around(model, middlewares), lambda bare: CHAINS.around(bare, middlewares)))
+
+
+@asynccontextmanager
+async def _opened(model: str, middlewares: Members) -> AsyncIterator[Steps]:
+    async with Pipeline.from_config({"model": model, "preset": "basic"}, members=middlewares) as pipeline:
+        yield Steps(pipeline.model, pipeline.wrap, lasting=False)
 
 
 def require_members(argument: str, members: object) -> None:
     """ConfigError for an argument that is no list of members."""
+    if isinstance(members, (tuple, list)):  # nearly always, and far cheaper to see
+        return
     if isinstance(members, Member | Use) or not isinstance(members, Sequence):
         raise ConfigError(f"{argument} is a list of middlewares, not {type(members).__name__}: [{argument[:-1]}]")
 

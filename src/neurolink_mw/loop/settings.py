@@ -4,8 +4,7 @@ have in common."""
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, fields
-from functools import cached_property
+from dataclasses import dataclass, field
 from typing import Any, TypedDict
 
 from ..errors import ConfigError
@@ -64,16 +63,21 @@ class TurnSettings:
     context_guard: ContextGuard = field(default_factory=ContextGuard)
     around_model: Callable[[LanguageModel], LanguageModel] | None = None
     """Puts around a model that `prepare_step` chooses what stands around the model of the turn."""
+    conditions: Sequence[StopCondition] = field(init=False, repr=False, compare=False)
+    """`stop_when` as a list."""
+    tool_settings: ToolSettings = field(init=False, repr=False, compare=False)
+    """What the executor gets."""
 
     def __post_init__(self) -> None:
-        if isinstance(self.tools, Tool | str) or not isinstance(self.tools, Sequence):
+        if not isinstance(self.tools, (list, tuple)) and not _is_list(self.tools):
             raise ConfigError("tools are given as a list: [tool]")
         by_name(self.tools)
         if not _is_whole(self.max_steps) or not 1 <= self.max_steps <= MOST_STEPS:
             raise ConfigError(f"max_steps is a whole number from 1 to {MOST_STEPS}")
         if not _is_whole(self.tool_choice_steps) or self.tool_choice_steps < 0:
             raise ConfigError("tool_choice_steps is a whole number from 0 on")
-        if not all(callable(condition) for condition in self.conditions):
+        conditions = (self.stop_when,) if callable(self.stop_when) else tuple(self.stop_when)
+        if not all(map(callable, conditions)):
             raise ConfigError("stop_when takes functions of the steps, such as step_count_is(5)")
         if isinstance(self.terminal_tools, str):
             raise ConfigError("terminal_tools is a list of names")
@@ -81,17 +85,9 @@ class TurnSettings:
             raise ConfigError("deadline is a number of seconds above 0, or None for no limit")
         if self.prepare_step is not None and not callable(self.prepare_step):
             raise ConfigError("prepare_step is a function of the step to come")
-        _ = self.tool_settings
-
-    @property
-    def conditions(self) -> Sequence[StopCondition]:
-        """`stop_when` as a list."""
-        return (self.stop_when,) if callable(self.stop_when) else tuple(self.stop_when)
-
-    @cached_property
-    def tool_settings(self) -> ToolSettings:
-        """What the executor gets."""
-        return ToolSettings(self.parallel_tools, self.tool_timeout, self.breaker, self.approve, self.output_limits)
+        tools = ToolSettings(self.parallel_tools, self.tool_timeout, self.breaker, self.approve, self.output_limits)
+        object.__setattr__(self, "conditions", conditions)
+        object.__setattr__(self, "tool_settings", tools)
 
 
 class TurnKeywords(TypedDict, total=False):
@@ -111,7 +107,7 @@ class TurnKeywords(TypedDict, total=False):
     context_guard: ContextGuard
 
 
-_NAMES = [f.name for f in fields(TurnSettings) if f.name not in ("tools", "around_model")]
+_NAMES = list(TurnKeywords.__annotations__)
 
 
 def turn_settings(tools: Sequence[Tool], given: Mapping[str, Any]) -> TurnSettings:
@@ -120,6 +116,10 @@ def turn_settings(tools: Sequence[Tool], given: Mapping[str, Any]) -> TurnSettin
         if name not in _NAMES:
             raise TypeError(f"a turn has no setting {name!r}{did_you_mean(name, _NAMES)}")
     return TurnSettings(tools=tools, **given)
+
+
+def _is_list(tools: object) -> bool:
+    return isinstance(tools, Sequence) and not isinstance(tools, Tool | str)
 
 
 def _is_whole(number: object) -> bool:
