@@ -2,6 +2,7 @@
 
 import gc
 
+import hypothesis  # noqa: F401  # it looks for who holds trio's random numbers, and finds nobody once they are frozen
 import pytest
 
 
