@@ -4,18 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Generic, TypeAlias, TypeVar
+from typing import Any, Generic, TypeVar
 
 from ..errors import ConfigError
-from ..loop import TurnModel, TurnRecord, TurnResult
+from ..loop import TurnRecord, TurnResult
+from ..loop.recorded import RecordedTurn, run_that_counts, with_runs
 from ..loop.settings import TurnKeywords, TurnSettings, turn_settings
-from ..pipeline import WrappedModel, wrap_model
+from ..pipeline import wrap_model
 from ..pipeline.wording import did_you_mean
-from ..protocol import DETACHED, CallContext, CallOptions, GenerateResult, JSONObject, LanguageModel, Slot, with_context
+from ..protocol import CallOptions, GenerateResult, JSONObject, LanguageModel
 from ..tools import Tool
 from .output import Output
 from .prompt import CALL_KEYWORDS, CallKeywords, MessageLike, Prompt, call_options
-from .result import Generated, as_generated, as_generated_around, is_answer_of
+from .result import Generated, as_generated, as_generated_around
 from .steps import CHAINS, Members, Steps, require_members
 
 T = TypeVar("T")
@@ -26,27 +27,6 @@ class Keywords(CallKeywords, TurnKeywords, total=False):
 
 
 _TURN_KEYWORDS = frozenset(TurnKeywords.__annotations__)
-
-
-Runs: TypeAlias = dict[LanguageModel, tuple[TurnSettings, list[TurnRecord]]]
-
-_RUNS: Slot[Runs | None] = Slot("neurolink_mw.runs", None)
-
-
-class _Turn(TurnModel):
-    """The turn of calls that have something around it. It is built once, with what stands around it; how a turn runs,
-    and its records, come with the call."""
-
-    def _setup(self, options: CallOptions) -> tuple[TurnSettings, TurnRecord | None]:
-        runs = options.context.get(_RUNS)
-        if runs is None:
-            raise ConfigError(
-                "a middleware around the turn asked it with options that it made from scratch, which say nothing of "
-                "tools and settings: use options.replace(...)"
-            )
-        settings, records = runs[self]
-        records.append(record := TurnRecord())
-        return settings, record
 
 
 class Call(Generic[T]):
@@ -99,14 +79,10 @@ class Call(Generic[T]):
         if not self._turn_middlewares:
             return None
         if steps.lasting:
-            model = CHAINS.around(steps.model, self._turn_middlewares, _Turn)
+            model = CHAINS.around(steps.model, self._turn_middlewares, RecordedTurn)
         else:
-            model = wrap_model(_Turn(steps.model), self._turn_middlewares)
-        context = CallContext() if self.options.context is DETACHED else self.options.context
-        runs = dict(known) if (known := context.get(_RUNS)) is not None else {}
-        runs[_turn_in(model)] = (self.settings_for(steps), self._records)
-        context.set(_RUNS, runs)
-        return model, with_context(self.options, context)
+            model = wrap_model(RecordedTurn(steps.model), self._turn_middlewares)
+        return model, with_runs(self.options, model, self.settings_for(steps), self._records)
 
     def generated(self, turn: TurnResult) -> Generated[T]:
         """What the caller gets of a turn with nothing around it."""
@@ -115,13 +91,6 @@ class Call(Generic[T]):
     def generated_around(self, answer: GenerateResult) -> Generated[T]:
         """What the caller gets of what left the middlewares around the turn. They may have had the turn run more than
         once: the run that the answer comes from counts, else the last that came to its end."""
-        ended = [(one, one.result) for one in reversed(self._records) if one.result is not None]
-        of_answer = (one for one, turn in ended if is_answer_of(answer, turn))
-        last = ended[0][0] if ended else self._records[-1] if self._records else TurnRecord()
-        return as_generated_around(answer, next(of_answer, last), self.options.prompt, self._output)
-
-
-def _turn_in(model: LanguageModel) -> LanguageModel:
-    while isinstance(model, WrappedModel):
-        model = model.chain.model
-    return model
+        last = self._records[-1] if self._records else TurnRecord()
+        record = run_that_counts(answer.provider_metadata, self._records) or last
+        return as_generated_around(answer, record, self.options.prompt, self._output)

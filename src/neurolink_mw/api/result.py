@@ -109,7 +109,7 @@ def as_generated_around(
     tell what it was; what tools did stays.
     """
     turn = record.result
-    if turn is not None and is_answer_of(answer, turn):
+    if turn is not None and _is_answer_of(answer, turn):
         more = tuple(one for one in answer.warnings if one not in turn.warnings)
         return replace(
             as_generated(turn, output),
@@ -144,7 +144,7 @@ def as_generated_around(
     )
 
 
-def is_answer_of(answer: GenerateResult, turn: TurnResult) -> bool:
+def _is_answer_of(answer: GenerateResult, turn: TurnResult) -> bool:
     """Whether an answer is that of a turn, unchanged. Calls may have overtaken text that was held back, and be marked
     as denied."""
     return _compared(answer.content) == _compared(turn.shown)

@@ -209,7 +209,7 @@ class _StreamLoop:
             yield StreamStart()
         if failure is None and raw is None:
             result = self.turn.result()
-            yield Finish(result.finish_reason, result.usage, turn_metadata(result))
+            yield Finish(result.finish_reason, result.usage, turn_metadata(result, self.turn.record.run))
             return
         yield from self._shown.ends()
         if failure is not None:

@@ -58,13 +58,14 @@ class TurnModel:
 
     async def do_generate(self, options: CallOptions) -> GenerateResult:
         """The answer of the whole turn. Raises what `run_generate_loop` raises."""
-        result = await generate_turn(self.model, options, *self._setup(options))
+        settings, record = self._setup(options)
+        result = await generate_turn(self.model, options, settings, record)
         return GenerateResult(
             result.shown,
             result.finish_reason,
             result.usage,
             result.warnings,
-            turn_metadata(result),
+            turn_metadata(result, None if record is None else record.run),
             response=result.response,
         )
 
