@@ -1,10 +1,13 @@
 """Local servers that speak the wire formats of model providers over real sockets, on the standard library alone.
 
 A reply is a value (`reply`), laid out as writes and pauses (`plan`), sent over HTTP/1.1 (`http1`, `connection`) by a
-server in a thread (`server`), which keeps a `journal`. `openai` knows its format; no client and no model lives here.
+server in a thread (`server`), which keeps a `journal`. `openai` and `bedrock` know their formats, `converse_rules` what
+Bedrock refuses; no client and no model lives here.
 """
 
-from neurolink_mw.testing.wire import openai
+from neurolink_mw.testing.wire import bedrock, eventstream, openai
+from neurolink_mw.testing.wire.bedrock import EventsReply
+from neurolink_mw.testing.wire.bedrock import server as bedrock_server
 from neurolink_mw.testing.wire.journal import Exchange, Journal, Outcome
 from neurolink_mw.testing.wire.openai import server as openai_server
 from neurolink_mw.testing.wire.plan import HOLD, Framing, Pause
@@ -15,6 +18,7 @@ __all__ = [
     "HOLD",
     "Delivery",
     "Disconnect",
+    "EventsReply",
     "Exchange",
     "Framing",
     "Journal",
@@ -27,6 +31,9 @@ __all__ = [
     "ScriptedReply",
     "ScriptedServer",
     "SseReply",
+    "bedrock",
+    "bedrock_server",
+    "eventstream",
     "openai",
     "openai_server",
 ]

@@ -66,8 +66,9 @@ class Connection(asyncio.Protocol):
         self._transport = transport
         # asyncio does this by itself only for sockets made with the protocol number of TCP, which accepted ones lack.
         _socket_of(transport).setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        # Without a buffer of its own the transport's "writing resumed" means that the kernel has everything.
-        transport.set_write_buffer_limits(high=0)
+        # Without a buffer of its own the transport's "writing resumed" means that the kernel has everything. A TLS
+        # transport pauses at its mark, not above it, and has the buffer of the TCP transport below it (64 KiB).
+        transport.set_write_buffer_limits(high=0 if transport.get_extra_info("sslcontext") is None else 1, low=0)
         self._host.connections.add(self)
         self._number = self._host.journal.connection_opened()
 

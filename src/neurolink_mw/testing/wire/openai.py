@@ -6,8 +6,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, Unpack
 
+from neurolink_mw.testing.wire.fragments import Text
 from neurolink_mw.testing.wire.journal import Exchange
-from neurolink_mw.testing.wire.openai_bodies import MODEL, Text, ToolCall, chunk, chunks, completion, usage
+from neurolink_mw.testing.wire.openai_bodies import MODEL, ToolCall, chunk, chunks, completion, usage
 from neurolink_mw.testing.wire.plan import Pause
 from neurolink_mw.testing.wire.reply import Delivery, JsonReply, Reply, SseReply
 from neurolink_mw.testing.wire.server import Repeat, ScriptedReply, ScriptedServer

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from neurolink_mw.testing.wire.fragments import Text, fragments, joined, runs
 from neurolink_mw.testing.wire.plan import Pause
 
 Json = dict[str, object]
@@ -14,9 +15,6 @@ Json = dict[str, object]
 COMPLETION_ID: Final = "chatcmpl-wire"
 CREATED: Final = 1_700_000_000
 MODEL: Final = "wire-model"
-
-Text = str | Sequence[str | Pause]
-"""A text, or the fragments a stream sends it in, with pauses."""
 
 
 @dataclass(frozen=True)
@@ -111,26 +109,6 @@ def _deltas(text: Text | None, reasoning: Text | None, tool_calls: Sequence[Tool
         for fragment in call.fragments():
             more = {"index": position, "function": {"arguments": fragment}}
             yield fragment if isinstance(fragment, Pause) else {"tool_calls": [more]}
-
-
-def fragments(text: Text) -> Sequence[str | Pause]:
-    """The fragments as given; a plain text word by word, each with the space before it."""
-    if not isinstance(text, str):
-        return text
-    words = text.split(" ")
-    return [words[0], *(f" {word}" for word in words[1:])] if text else []
-
-
-def joined(text: Text) -> str:
-    return text if isinstance(text, str) else "".join(_said(text))
-
-
-def runs(text: str, length: int = 8) -> list[str]:
-    return [text[start : start + length] for start in range(0, len(text), length)]
-
-
-def _said(text: Iterable[str | Pause]) -> Iterator[str]:
-    return (fragment for fragment in text if isinstance(fragment, str))
 
 
 def _call(position: int, call: ToolCall) -> Json:

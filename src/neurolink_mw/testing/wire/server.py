@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import socket
+import ssl
 from collections.abc import Callable, Iterable
 from concurrent.futures import Future
 from threading import Thread
@@ -15,6 +16,8 @@ from neurolink_mw.testing.wire.journal import Exchange, Journal
 from neurolink_mw.testing.wire.reply import JsonReply, Reply
 
 BACKLOG: Final = 2048
+HANDSHAKE_TIMEOUT: Final = 5.0
+"""Seconds a client may take over TLS's handshake; a server that stops waits for it so long."""
 
 Repeat = Literal["never", "last", "all"]
 """What follows the last reply: an error that says so, that reply again, or the script from its start."""
@@ -58,6 +61,7 @@ class ScriptedServer:
         repeat: what follows the last reply.
         prefix: what `base_url` has behind the port.
         screen: rules that come before the script.
+        tls: the context, with a certificate, of a server that speaks TLS; None is plain TCP.
     """
 
     def __init__(
@@ -67,17 +71,19 @@ class ScriptedServer:
         repeat: Repeat = "never",
         prefix: str = "",
         screen: Screen = lambda _: None,
+        tls: ssl.SSLContext | None = None,
     ) -> None:
         self.journal = Journal()
         self._script = Script(replies, repeat)
         self._prefix = prefix
         self._screen = screen
+        self._tls = tls
         self._running: _Running | None = None
 
     def __enter__(self) -> Self:
         if self._running is not None:
             raise RuntimeError("the server runs already: use a new one for a second `with`")
-        self._running = _Running(self.journal, self._answer)
+        self._running = _Running(self.journal, self._answer, self._tls)
         return self
 
     def __exit__(
@@ -94,8 +100,8 @@ class ScriptedServer:
 
     @property
     def base_url(self) -> str:
-        """`http://127.0.0.1:PORT` and the prefix."""
-        return f"http://127.0.0.1:{self.port}{self._prefix}"
+        """`http://127.0.0.1:PORT`, or `https:` with TLS, and the prefix."""
+        return f"http{'s' if self._tls else ''}://127.0.0.1:{self.port}{self._prefix}"
 
     @property
     def open_connections(self) -> int:
@@ -148,9 +154,10 @@ class ScriptedServer:
 class _Running:
     """The thread, its event loop and the listening socket, from the first request it could take to the last."""
 
-    def __init__(self, journal: Journal, answer: Callable[[Exchange], Reply]) -> None:
+    def __init__(self, journal: Journal, answer: Callable[[Exchange], Reply], tls: ssl.SSLContext | None) -> None:
         self.journal = journal
         self.answer = answer
+        self._tls = tls
         self.connections: set[Connection] = set()
         self._listener = socket.create_server(("127.0.0.1", 0), backlog=BACKLOG)
         self.port: int = self._listener.getsockname()[1]
@@ -185,7 +192,13 @@ class _Running:
         loop = asyncio.get_running_loop()
         self.gate = Gate()
         self._stopping = asyncio.Event()
-        listening = await loop.create_server(lambda: Connection(self), sock=self._listener, backlog=BACKLOG)
+        listening = await loop.create_server(
+            lambda: Connection(self),
+            sock=self._listener,
+            backlog=BACKLOG,
+            ssl=self._tls,
+            ssl_handshake_timeout=None if self._tls is None else HANDSHAKE_TIMEOUT,
+        )
         self._started.set_result(loop)
         await self._stopping.wait()
         listening.close()
@@ -198,4 +211,5 @@ class _Running:
 
 
 def _refusal(message: str, kind: str) -> JsonReply:
-    return JsonReply({"error": {"message": message, "type": kind}}, status=500)
+    # In the shape of OpenAI's errors and of Amazon's, so that the SDK of either shows the message.
+    return JsonReply({"error": {"message": message, "type": kind}, "message": message}, status=500)
