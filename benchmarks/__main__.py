@@ -10,6 +10,8 @@ from pathlib import Path
 from typing import Final
 
 from . import (
+    bedrock_events,
+    bedrock_peers,
     generate,
     host,
     imports,
@@ -38,11 +40,13 @@ GROUPS: Final[dict[str, Callable[[Effort], Measured]]] = {
     "long_turns": long_turns.measure,
     "open_streams": open_streams.measure,
     "openai": openai_events.measure,
+    "bedrock": bedrock_events.measure,
     "values": values.measure,
     "imports": imports.measure,
     "plugins": plugins.measure,
 }
 PEERS: Final[dict[str, Callable[[Effort], Measured]]] = {name: partial(peers.measure, name) for name in peers.PEERS}
+PEERS["bedrock_peers"] = bedrock_peers.measure
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

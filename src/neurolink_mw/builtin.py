@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from typing import TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError
 
@@ -15,6 +16,8 @@ from .plugins.hookspecs import RegisterProvider
 from .protocol import LanguageModel
 
 requires_api = 1
+
+T = TypeVar("T", bound=BaseModel)
 
 
 @hookimpl
@@ -37,6 +40,7 @@ def register_middlewares(register: Callable[[Deferred], None]) -> None:
 @hookimpl
 def register_providers(register: RegisterProvider) -> None:
     register("openai-compatible", _openai_compatible)
+    register("bedrock", _bedrock)
 
 
 class OpenAICompatibleSettings(BaseModel):
@@ -57,19 +61,48 @@ class OpenAICompatibleSettings(BaseModel):
 def _openai_compatible(model_id: str, **config: object) -> LanguageModel:
     """A model from its name and settings. What is not given comes from OPENAI_BASE_URL and OPENAI_API_KEY."""
     name = f"openai-compatible:{model_id}"
-    for option in config:
-        if option not in OpenAICompatibleSettings.model_fields:
-            allowed = sorted(OpenAICompatibleSettings.model_fields)
-            raise ConfigError(f"{name}.{option}: there is no such option{did_you_mean(option, allowed)}")
+    _require_known(name, config, OpenAICompatibleSettings)
     for setting, variable in (("base_url", "OPENAI_BASE_URL"), ("api_key", "OPENAI_API_KEY")):
         if setting not in config:
             if not os.environ.get(variable):
                 raise ConfigError(f"{name} needs its {setting}: set {variable}, or {setting} beside the model's name")
             config[setting] = os.environ[variable]
-    try:
-        settings = OpenAICompatibleSettings.model_validate(config)
-    except ValidationError as error:
-        raise ConfigError(describe_invalid(error, name, OpenAICompatibleSettings)) from None
+    settings = _validated(name, config, OpenAICompatibleSettings)
     from .providers.openai_compatible import OpenAICompatibleModel  # httpx is imported for those who use it
 
     return OpenAICompatibleModel(model_id, **settings.model_dump())
+
+
+class BedrockSettings(BaseModel):
+    """What may stand beside the name of a `bedrock` model. What is not said comes from where boto3 looks for it."""
+
+    model_config = ConfigDict(extra="forbid", hide_input_in_errors=True)
+
+    region: str | None = Field(None, min_length=1)
+    profile: str | None = Field(None, min_length=1)
+    endpoint_url: str | None = Field(None, min_length=1)
+    threads: int | None = Field(None, ge=1)
+
+
+def _bedrock(model_id: str, **config: object) -> LanguageModel:
+    """A model from its name and settings."""
+    name = f"bedrock:{model_id}"
+    _require_known(name, config, BedrockSettings)
+    settings = _validated(name, config, BedrockSettings)
+    from .providers.bedrock import BedrockModel  # boto3 is imported for those who use it
+
+    return BedrockModel(model_id, **settings.model_dump())
+
+
+def _require_known(name: str, config: Mapping[str, object], settings: type[BaseModel]) -> None:
+    for option in config:
+        if option not in settings.model_fields:
+            suggestion = did_you_mean(option, sorted(settings.model_fields))
+            raise ConfigError(f"{name}.{option}: there is no such option{suggestion}")
+
+
+def _validated(name: str, config: Mapping[str, object], settings: type[T]) -> T:
+    try:
+        return settings.model_validate(config)
+    except ValidationError as error:
+        raise ConfigError(describe_invalid(error, name, settings)) from None

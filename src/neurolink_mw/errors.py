@@ -70,6 +70,14 @@ class TurnError(NeurolinkError):
         self.tool_executions = tuple(tool_executions)
 
 
+class BridgeShapeError(NeurolinkError):
+    """A conversation that has no form on the other side of a bridge. `reason` names the place and what it holds."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason)
+        self.reason = reason
+
+
 class PolicyDenied(NeurolinkError):
     """A policy refused a call. The message is the policy's own, for the user; `code` says why, for programs; `by` is
     the id of the member that refused, where it is known. final: it has left the call that it refused, and is an error

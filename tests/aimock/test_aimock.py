@@ -1,17 +1,8 @@
-"""The OpenAI-compatible provider, inside a pipeline, against a server that nobody here wrote: `@copilotkit/aimock`.
-
-Install it with `npm install --no-save @copilotkit/aimock`, or name its `llmock` in AIMOCK. With AIMOCK_REQUIRED set,
-a missing server is a failure and not a skip.
-"""
+"""The OpenAI-compatible provider, inside a pipeline, against a server that nobody here wrote."""
 
 from __future__ import annotations
 
-import os
-import shutil
-import socket
-import subprocess
-from collections.abc import AsyncIterator, Iterator
-from pathlib import Path
+from collections.abc import AsyncIterator
 
 import httpx
 import pytest
@@ -27,40 +18,17 @@ from neurolink_mw.testing import check_stream
 
 pytestmark = pytest.mark.anyio
 
-ROOT = Path(__file__).parents[2]
 WEATHER = FunctionTool("get_weather", {"type": "object", "properties": {"city": {"type": "string"}}})
-
-
-def _find_llmock() -> str | None:
-    local = ROOT / "node_modules" / ".bin" / "llmock"
-    return os.environ.get("AIMOCK") or (str(local) if local.exists() else shutil.which("llmock"))
-
-
-@pytest.fixture(scope="module")
-def base_url() -> Iterator[str]:
-    llmock = _find_llmock()
-    if llmock is None or shutil.which("node") is None:
-        why = "aimock needs node and: npm install --no-save @copilotkit/aimock"
-        if os.environ.get("AIMOCK_REQUIRED"):
-            pytest.fail(why)
-        pytest.skip(why)
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-    command = [llmock, "-p", str(port), "-f", str(Path(__file__).with_name("fixtures.json")), "--log-level", "silent"]
-    server = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    try:
-        with httpx.Client(transport=httpx.HTTPTransport(retries=8)) as client:  # it takes a moment to listen
-            client.get(f"http://127.0.0.1:{port}/__aimock/journal")
-        yield f"http://127.0.0.1:{port}/v1"
-    finally:
-        server.terminate()
-        server.wait(10)
 
 
 @pytest.fixture
 def ended() -> list[object]:
     return []
+
+
+@pytest.fixture
+def base_url(address: str) -> str:
+    return f"{address}/v1"
 
 
 @pytest.fixture
@@ -171,9 +139,9 @@ async def test_a_turn_with_a_tool_is_generated_and_streamed_alike(model: Languag
         assert [message.role for message in result.messages] == ["user", "assistant", "tool", "assistant"]
 
 
-async def test_the_server_saw_streaming_requests_for_streams_only(model: LanguageModel, base_url: str) -> None:
+async def test_the_server_saw_streaming_requests_for_streams_only(model: LanguageModel, address: str) -> None:
     await generate(model, "Do I need an umbrella?", tools=[get_weather])
     async with httpx.AsyncClient() as client:
-        journal = (await client.get(f"{base_url.removesuffix('/v1')}/__aimock/journal")).json()
+        journal = (await client.get(f"{address}/__aimock/journal")).json()
     requests = journal if isinstance(journal, list) else journal["entries"]
     assert [bool(one["body"].get("stream")) for one in requests[-2:]] == [False, False]

@@ -201,7 +201,7 @@ def test_members_for_different_models_are_not_judged_by_their_order_before_there
             "p.json: these members cannot all stand as asked: logging is inside lifecycle is inside logging",
         ),
         ("p.json", '{"plugins": ["acme_nowhere"]}', "p.json: plugins: plugin 'acme_nowhere' cannot be imported"),
-        ("p.json", '{"model": "acme:x"}', "p.json: model: there is no provider 'acme' (allowed: openai-compatible)"),
+        ("p.json", '{"model": "acme:x"}', "p.json: model: there is no provider 'acme' (allowed: bedrock, openai-compatible)"),
         (
             "p.json",
             '{"middlewares": [{"id": "default_settings", "config": {"seed": "${ENV:ACME_GONE}"}}]}',

@@ -8,8 +8,9 @@ from typing import Generic, TypeVar
 
 from ..errors import ConfigError
 from ..loop import PendingApproval, StepResult, StoppedBy, TurnRecord, TurnResult, messages_of
+from ..loop.recorded import is_refusal
 from ..loop.silence import silenced, silenced_messages
-from ..pipeline.marks import entry, is_of_a_turn, without_entry
+from ..pipeline.marks import is_of_a_turn, without_entry
 from ..protocol import (
     CallWarning,
     Content,
@@ -121,7 +122,8 @@ def as_generated_around(
         )
     content = _last_answer(answer.content)
     approvals: tuple[PendingApproval, ...] = ()
-    if _is_refusal(answer):
+    refused = is_refusal(answer.provider_metadata, answer.finish_reason)
+    if refused:
         messages = (*silenced_messages(record.messages or given, given), *messages_of(content))
     else:
         approvals = _still_asked(answer, () if turn is None else turn.approvals)
@@ -130,7 +132,7 @@ def as_generated_around(
     return Generated(
         content,
         answer.finish_reason,
-        "answer" if turn is None or by_approval or _is_refusal(answer) else turn.stopped_by,
+        "answer" if turn is None or by_approval or refused else turn.stopped_by,
         answer.usage,
         tuple(map(silenced, record.steps)),
         tuple(record.tool_executions),
@@ -159,11 +161,6 @@ def _compared(content: Iterable[Content]) -> tuple[list[Content], dict[tuple[str
         else:
             rest.append(one)
     return rest, tools
-
-
-def _is_refusal(answer: GenerateResult) -> bool:
-    """Whether a policy has refused the call. A turn whose last step was refused is an answer like any other."""
-    return "denied" in entry(answer.provider_metadata) and answer.finish_reason.unified == "content-filter"
 
 
 def _last_answer(content: Sequence[Content]) -> tuple[Content, ...]:

@@ -9,7 +9,7 @@ from typing import TypeAlias
 from ..errors import ConfigError
 from ..pipeline import WrappedModel
 from ..pipeline.marks import entry
-from ..protocol import DETACHED, CallContext, CallOptions, JSONObject, LanguageModel, Slot, with_context
+from ..protocol import DETACHED, CallContext, CallOptions, FinishReason, JSONObject, LanguageModel, Slot, with_context
 from .result import TurnRecord
 from .settings import TurnSettings
 from .turn_model import TurnModel
@@ -46,6 +46,11 @@ def with_runs(
     known = context.get(_RUNS)
     context.set(_RUNS, {**({} if known is None else known), turn: (settings, records)})
     return with_context(options, context)
+
+
+def is_refusal(metadata: JSONObject | None, reason: FinishReason) -> bool:
+    """Whether an answer with this metadata and reason is a policy's refusal."""
+    return "denied" in entry(metadata) and reason.unified == "content-filter"
 
 
 def run_that_counts(metadata: JSONObject | None, records: Sequence[TurnRecord]) -> TurnRecord | None:

@@ -20,7 +20,8 @@ from neurolink_mw.errors import (
     RateLimitError,
     ServerError,
 )
-from neurolink_mw.providers.openai_compatible.errors import ErrorReader, error_details, retry_after
+from neurolink_mw.protocol.retry_after import retry_after
+from neurolink_mw.providers.openai_compatible.errors import ErrorReader, error_details
 from neurolink_mw.providers.openai_compatible.repair import repair
 
 Json = dict[str, Any]

@@ -10,11 +10,8 @@ from __future__ import annotations
 import base64
 import html
 import json
-import math
 import re
-import time
 from collections.abc import Iterable, Mapping
-from email.utils import parsedate_to_datetime
 from http.client import responses as _REASONS
 from typing import Final, NamedTuple
 from urllib.parse import quote, quote_plus
@@ -37,6 +34,7 @@ from ...errors import (
     provider_error_for_status,
 )
 from ...protocol.overflow import overflow_figures
+from ...protocol.retry_after import retry_after
 
 EXCERPT_LENGTH: Final = 300
 _READ_LENGTH = 64 * 1024
@@ -256,41 +254,9 @@ def error_details(native: object) -> ErrorDetails:
     return ErrorDetails(message, _word(native.get("code")), _word(native.get("type")), param)
 
 
-def retry_after(headers: Mapping[str, str]) -> float | None:
-    """The seconds that a server asks to wait: `retry-after-ms`, else `retry-after` in seconds or as an HTTP date.
-
-    A date is taken against the server's own `date`, so that a wrong clock on either side does not matter.
-    """
-    wait = _number(headers.get("retry-after-ms"))
-    if wait is not None:
-        return wait / 1000
-    said = headers.get("retry-after")
-    wait = _number(said)
-    if wait is not None or not said:
-        return wait
-    moment = _moment(said)
-    now = _moment(headers.get("date")) or time.time()
-    return None if moment is None else max(0.0, moment - now)
-
-
 def request_id_of(headers: Mapping[str, str]) -> str | None:
     """The provider's id of the request, for its support."""
     return headers.get("x-request-id") or headers.get("request-id")
-
-
-def _number(text: str | None) -> float | None:
-    try:
-        number = float(text or "")
-    except ValueError:
-        return None
-    return number if math.isfinite(number) and number >= 0 else None
-
-
-def _moment(text: str | None) -> float | None:
-    try:
-        return parsedate_to_datetime(text).timestamp() if text else None
-    except ValueError:
-        return None
 
 
 def _kind(details: ErrorDetails) -> tuple[type[ProviderError], bool]:

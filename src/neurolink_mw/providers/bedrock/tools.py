@@ -1,0 +1,162 @@
+"""V3 to native: tools and the choice among them as `toolConfig`, and the tool that carries a JSON answer. Pure.
+
+Converse has no choice `none`, and refuses calls and results in a conversation that comes without `toolConfig`. So where
+the history holds any, the tools stay, without a choice, and the model is told in words not to call them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Final, NamedTuple
+
+from ...protocol import CallOptions, CallWarning, FunctionTool, JSONObject, ProviderTool, ToolChoice
+from .capabilities import Capabilities
+from .errors import ErrorReader
+from .native_values import Block, plain
+from .options import part_options
+from .tool_ids import native_name, native_names
+
+JSON_TOOL: Final = "json"
+NO_CALLS: Final = "Do not call any tool now. Answer in text."
+
+_JSON_TOOL_DESCRIPTION: Final = "Give the answer by calling this tool: its input is the answer."
+_SYSTEM_TOOLS: Final = ("bedrock.", "amazon.")
+_CHOICES = ("auto", "none", "required")
+
+
+class ToolPlan(NamedTuple):
+    """config: `toolConfig`, None where no tools are sent. forbidden: the model is to be told to call none."""
+
+    config: dict[str, object] | None
+    forbidden: bool = False
+
+
+def native_tools(
+    options: CallOptions, capabilities: Capabilities, errors: ErrorReader, warnings: list[CallWarning]
+) -> list[Block]:
+    """The tools of a call that Converse has a form for, each followed by its cache point.
+
+    Raises InvalidRequestError where two names are one here.
+    """
+    declared = options.tools or ()
+    native_names(declared, errors)
+    tools: list[Block] = []
+    for index, tool in enumerate(declared):
+        place = f"tools[{index}]"
+        if isinstance(tool, FunctionTool):
+            tools.append(_tool_spec(tool, place, capabilities, errors, warnings))
+            point = part_options(tool.provider_options).get("cachePoint")
+            if point is not None:
+                if not isinstance(point, Mapping):
+                    raise errors.refused(f'{place}: cachePoint is an object such as {{"type": "default"}}')
+                tools.append({"cachePoint": plain(point, place, errors)})
+        elif isinstance(tool, ProviderTool) and tool.id.startswith(_SYSTEM_TOOLS):
+            tools.append({"systemTool": {"name": tool.id.partition(".")[2]}})
+        else:
+            feature = f"tool {tool.id}" if isinstance(tool, ProviderTool) else f"tool of type {tool.type}"
+            warnings.append(CallWarning("unsupported", feature, f"{place} was left out: Converse does not have it"))
+    if any(isinstance(tool, FunctionTool) and tool.input_examples for tool in declared):
+        details = "left out: the middleware add_tool_input_examples writes them into the tools' descriptions"
+        warnings.append(CallWarning("unsupported", "inputExamples", details))
+    return tools
+
+
+def json_tool(options: CallOptions, schema: JSONObject, tools: Sequence[Block], errors: ErrorReader) -> ToolPlan:
+    """The one tool that a JSON answer comes as a forced call of. Raises InvalidRequestError where there are others."""
+    if tools and (options.tool_choice is None or options.tool_choice.type != "none"):
+        raise errors.refused(
+            "response_format: this model has no native JSON output, and the answer cannot be a forced tool call while "
+            "there are other tools: leave out the tools or the schema, or choose another model (or say "
+            "structuredOutput: 'native' in provider_options['bedrock'] where the model does have it)"
+        )
+    spec = {
+        "name": JSON_TOOL,
+        "description": _JSON_TOOL_DESCRIPTION,
+        "inputSchema": {"json": _schema(schema, "response_format.schema", errors)},
+    }
+    return ToolPlan({"tools": [{"toolSpec": spec}], "toolChoice": {"any": {}}})
+
+
+def plan_tools(
+    options: CallOptions,
+    tools: list[Block],
+    messages: Sequence[Mapping[str, object]],
+    errors: ErrorReader,
+    warnings: list[CallWarning],
+    *,
+    thinking: bool = False,
+) -> ToolPlan:
+    """The tools and the choice among them. messages: the native conversation. thinking: a choice cannot be forced, and
+    is left to the model with a warning. Raises InvalidRequestError for a choice that names no tool."""
+    choice = _checked(options.tool_choice, options, errors)
+    if not tools:
+        return ToolPlan(None)
+    if choice is None:
+        return ToolPlan({"tools": tools})
+    if choice.type == "none":
+        forbidden = has_tool_blocks(messages)
+        return ToolPlan({"tools": tools} if forbidden else None, forbidden)
+    native: dict[str, object] = {"auto": {}}
+    if thinking and choice.type != "auto":
+        details = f"sent as auto instead of {choice.type}: this model takes no forced choice while it reasons"
+        warnings.append(CallWarning("unsupported", "toolChoice", details))
+    elif choice.type == "required":
+        native = {"any": {}}
+    elif choice.type == "tool":
+        native = {"tool": {"name": native_name(choice.tool_name or "")}}
+    return ToolPlan({"tools": tools, "toolChoice": native})
+
+
+def has_tool_blocks(messages: Sequence[Mapping[str, object]]) -> bool:
+    """Whether a native conversation holds calls or results."""
+    return any(
+        "toolUse" in block or "toolResult" in block
+        for message in messages
+        if isinstance(content := message.get("content"), list)
+        for block in content
+    )
+
+
+def with_no_calls(messages: list[dict[str, object]]) -> list[dict[str, object]]:
+    """The conversation with a text at the end of the last user message that asks for no calls."""
+    last = max((n for n, message in enumerate(messages) if message["role"] == "user"), default=None)
+    if last is None:
+        return messages
+    content = messages[last]["content"]
+    assert isinstance(content, list)
+    asked = {**messages[last], "content": [*content, {"text": NO_CALLS}]}
+    return [*messages[:last], asked, *messages[last + 1 :]]
+
+
+def _tool_spec(
+    tool: FunctionTool, place: str, capabilities: Capabilities, errors: ErrorReader, warnings: list[CallWarning]
+) -> Block:
+    spec: dict[str, object] = {"name": native_name(tool.name)}
+    if tool.description is not None and tool.description.strip():
+        spec["description"] = tool.description
+    spec["inputSchema"] = {"json": _schema(tool.input_schema, f"{place}.input_schema", errors)}
+    if tool.strict is not None:
+        if capabilities.strict:
+            spec["strict"] = tool.strict
+        elif tool.strict:
+            details = f"{place} was sent without it: this model does not take it"
+            warnings.append(CallWarning("unsupported", "strict", details))
+    return {"toolSpec": spec}
+
+
+def _schema(schema: JSONObject, place: str, errors: ErrorReader) -> object:
+    """A tool's input is an object, and Converse wants the schema to say so."""
+    native = plain(schema, place, errors)
+    assert isinstance(native, dict)
+    return native if "type" in native else {"type": "object", **native}
+
+
+def _checked(choice: ToolChoice | None, options: CallOptions, errors: ErrorReader) -> ToolChoice | None:
+    if choice is None or choice.type in _CHOICES:
+        return choice
+    if choice.type != "tool" or not choice.tool_name:
+        allowed = ", ".join(_CHOICES)
+        raise errors.refused(f"tool_choice: expected one of {allowed}, or tool with a tool_name; not {choice.type!r}")
+    if not any(isinstance(tool, FunctionTool) and tool.name == choice.tool_name for tool in options.tools or ()):
+        raise errors.refused(f"tool_choice: {choice.tool_name!r} is none of the tools of the call")
+    return choice
