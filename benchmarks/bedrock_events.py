@@ -7,8 +7,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import subprocess
-import sys
 import threading
 import time
 from collections.abc import Awaitable, Callable, Iterator
@@ -24,7 +22,7 @@ from neurolink_mw.providers.bedrock import BedrockModel, BedrockTurnModel
 
 from .bedrock_server import EVENTS
 from .chains import WrappingStream, members
-from .child import ROOT
+from .child import serving
 from .figure import Figure, Floor, Goal, Measured
 from .measure import Contender, Effort, race, series_of
 
@@ -35,25 +33,13 @@ _STREAMS: Final = 64
 
 
 def measure(effort: Effort) -> Measured:
-    with server("burst") as base_url:
+    with serving("benchmarks.bedrock_server", "burst") as base_url:
         figures = asyncio.run(_burst("", base_url, effort, Goal(1.3), Goal(1.4)))
         with one_core():
             figures += asyncio.run(_burst(", on one core", base_url, effort, Goal(1.35)))
-    with server("paced") as base_url:
+    with serving("benchmarks.bedrock_server", "paced") as base_url:
         figures += _paced(base_url, effort)
     return figures
-
-
-@contextmanager
-def server(how: str) -> Iterator[str]:
-    """The address of a server in a process of its own, which ends when its standard input does."""
-    command = [sys.executable, "-m", "benchmarks.bedrock_server", how]
-    with subprocess.Popen(command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
-        assert process.stdout is not None
-        base_url = process.stdout.readline().strip()
-        if not base_url:
-            raise RuntimeError("the server of the benchmark did not start")
-        yield base_url
 
 
 @contextmanager

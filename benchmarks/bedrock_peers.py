@@ -10,7 +10,8 @@ from typing import Any, Final
 
 from neurolink_mw.providers.bedrock import BedrockModel
 
-from .bedrock_events import ASKED, MODEL_ID, client, iterated, repeated, server
+from .bedrock_events import ASKED, MODEL_ID, client, iterated, repeated
+from .child import serving
 from .figure import Figure, Floor, Lead, Measured, Skipped
 from .measure import Effort, race
 
@@ -18,7 +19,7 @@ _Once = Callable[[], Awaitable[None]]
 
 
 def measure(effort: Effort) -> Measured:
-    with server("burst") as base_url:
+    with serving("benchmarks.bedrock_server", "burst") as base_url:
         return asyncio.run(_measure(base_url, effort))
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
@@ -39,3 +40,15 @@ def in_turn(
         name: {key: series_of([printed[key] for printed in rounds]) for key in rounds[0]}
         for name, rounds in taken.items()
     }
+
+
+@contextmanager
+def serving(module: str, how: str) -> Iterator[str]:
+    """The address that a module prints which serves until its standard input ends, in a process of its own."""
+    command = [sys.executable, "-m", module, how]
+    with subprocess.Popen(command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        base_url = process.stdout.readline().strip()
+        if not base_url:
+            raise RuntimeError(f"the server {module} did not start")
+        yield base_url

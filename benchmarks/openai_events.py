@@ -7,10 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-import subprocess
-import sys
-from collections.abc import Awaitable, Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Awaitable, Callable
 
 import httpx
 
@@ -19,7 +16,7 @@ from neurolink_mw.protocol import CallOptions
 from neurolink_mw.providers.openai_compatible import OpenAICompatibleModel
 
 from .chains import WrappingStream, members
-from .child import ROOT
+from .child import serving
 from .figure import Figure, Floor, Goal, Measured
 from .measure import Contender, Effort, race
 from .openai_server import EVENTS, PIECES
@@ -35,21 +32,9 @@ _BODY = {
 def measure(effort: Effort) -> Measured:
     figures: Measured = []
     for how in PIECES:
-        with server(how) as base_url:
+        with serving("benchmarks.openai_server", how) as base_url:
             figures += asyncio.run(_measure(how, base_url, effort))
     return figures
-
-
-@contextmanager
-def server(how: str) -> Iterator[str]:
-    """The address of a server in a process of its own, which ends when its standard input does."""
-    command = [sys.executable, "-m", "benchmarks.openai_server", how]
-    with subprocess.Popen(command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
-        assert process.stdout is not None
-        base_url = process.stdout.readline().strip()
-        if not base_url:
-            raise RuntimeError("the server of the benchmark did not start")
-        yield base_url
 
 
 async def _measure(how: str, base_url: str, effort: Effort) -> Measured:

@@ -24,6 +24,7 @@ from ...protocol import (
     StreamStart,
     TextDelta,
 )
+from ...protocol.event_machine import parts_of_events
 from .capabilities import capabilities_of
 from .errors import ErrorReader, error_kind
 from .native_values import stored
@@ -74,17 +75,7 @@ async def parse_stream(
     machine = ConverseStream(
         provider=provider, model_id=model_id, warnings=warnings, include_raw=include_raw, expected=expected
     )
-    for part in machine.start():
-        yield part
-    if isinstance(events, AsyncIterable):
-        async for event in events:
-            for part in machine.feed(event):
-                yield part
-    else:
-        for event in events:
-            for part in machine.feed(event):
-                yield part
-    for part in machine.finish():
+    async for part in parts_of_events(machine, events):
         yield part
 
 

@@ -31,6 +31,7 @@ from ...protocol import (
     TextEnd,
     TextStart,
 )
+from ...protocol.event_machine import parts_of_events
 from .errors import ErrorReader, error_object
 from .readings import (
     CallIds,
@@ -70,17 +71,7 @@ async def parse_stream(
     What goes wrong is an error part here, at the very beginning too: `do_stream` raises what comes before content.
     """
     machine = ChatStream(provider=provider, model_id=model_id, warnings=warnings, include_raw=include_raw)
-    for part in machine.start():
-        yield part
-    if isinstance(events, AsyncIterable):
-        async for event in events:
-            for part in machine.feed(event):
-                yield part
-    else:
-        for event in events:
-            for part in machine.feed(event):
-                yield part
-    for part in machine.finish():
+    async for part in parts_of_events(machine, events):
         yield part
 
 
