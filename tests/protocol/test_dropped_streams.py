@@ -377,3 +377,44 @@ async def test_a_held_model_that_is_dropped_is_closed() -> None:
             await model.calls[0]._closing.wait()
     assert model.calls[0].closed == 1
     assert len(warned.ours) == 1
+
+
+def test_streams_that_are_held_when_a_trio_program_ends_are_closed_without_a_task() -> None:
+    """After trio's main task no task may begin; a stream that is dropped only then must not break the run."""
+    without_loop: list[bool] = []
+
+    class Abort(Closer):
+        __slots__ = ()
+
+        def without_loop(self) -> None:
+            super().without_loop()
+            without_loop.append(True)
+
+    async def held() -> AsyncIterator[StreamPart]:
+        yield TextDelta("0", "a")
+        await anyio.sleep_forever()
+
+    async def never() -> None:
+        raise AssertionError("nothing can be awaited any more")
+
+    def stream() -> PartStream:
+        return PartStream(held(), close=Abort(never))
+
+    async def holder() -> AsyncIterator[None]:
+        kept = [stream() for _ in range(20)]
+        try:
+            yield
+        finally:  # which trio runs when its main task is done
+            del kept
+            collect_garbage()
+            for _ in range(3):  # while trio still runs what was sent to it
+                await trio.lowlevel.cancel_shielded_checkpoint()
+
+    async def main() -> AsyncIterator[None]:
+        generator = holder()
+        await anext(generator)
+        return generator
+
+    with Warned():
+        trio.run(main)
+    assert without_loop == [True] * 20

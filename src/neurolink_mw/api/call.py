@@ -8,7 +8,7 @@ from typing import Any, Generic, TypeVar
 
 from ..errors import ConfigError
 from ..loop import TurnRecord, TurnResult
-from ..loop.recorded import RecordedTurn, run_that_counts, with_runs
+from ..loop.recorded import RecordedTurn, Runs, run_that_counts, with_runs
 from ..loop.settings import TurnKeywords, TurnSettings, turn_settings
 from ..pipeline import wrap_model
 from ..pipeline.wording import did_you_mean
@@ -65,7 +65,7 @@ class Call(Generic[T]):
                 raise ConfigError("the prompt's options have a response_format: leave it out, or leave out output=")
             self._output = Output(output)
             options = options.replace(response_format=self._output.format)
-        self._records: list[TurnRecord] = []
+        self._runs: Runs | None = None
         self.options: CallOptions = options
 
     def settings_for(self, steps: Steps) -> TurnSettings:
@@ -82,7 +82,8 @@ class Call(Generic[T]):
             model = CHAINS.around(steps.model, self._turn_middlewares, RecordedTurn)
         else:
             model = wrap_model(RecordedTurn(steps.model), self._turn_middlewares)
-        return model, with_runs(self.options, model, self.settings_for(steps), self._records)
+        self._runs = Runs(self.settings_for(steps))
+        return model, with_runs(self.options, model, self._runs)
 
     def generated(self, turn: TurnResult) -> Generated[T]:
         """What the caller gets of a turn with nothing around it."""
@@ -91,6 +92,7 @@ class Call(Generic[T]):
     def generated_around(self, answer: GenerateResult) -> Generated[T]:
         """What the caller gets of what left the middlewares around the turn. They may have had the turn run more than
         once: the run that the answer comes from counts, else the last that came to its end."""
-        last = self._records[-1] if self._records else TurnRecord()
-        record = run_that_counts(answer.provider_metadata, self._records) or last
+        records = [] if self._runs is None else self._runs.records
+        last = records[-1] if records else TurnRecord()
+        record = run_that_counts(answer.provider_metadata, records) or last
         return as_generated_around(answer, record, self.options.prompt, self._output)

@@ -95,15 +95,15 @@ class TurnRecord:
     """A turn as far as it has come. Whoever gives one to a turn can read it afterwards however the turn ended: also
     after a cancellation, which carries nothing.
 
-    messages: the conversation so far, with one result for every call. result: of a turn that came to its end. run: its
-    number among the runs of a call, where what stands around a turn may have it run more than once.
+    messages: the conversation so far, with one result for every call. result: of a turn that came to its end. run: what
+    tells it from other runs, where what stands around a turn may have it run more than once.
     """
 
     steps: list[StepResult] = field(default_factory=list, repr=False)
     tool_executions: list[ToolExecution] = field(default_factory=list, repr=False)
     messages: tuple[Message, ...] = field(default=(), repr=False)
     result: TurnResult | None = field(default=None, repr=False)
-    run: int | None = field(default=None, repr=False)
+    run: str | None = field(default=None, repr=False)
 
     def begin(self, messages: Sequence[Message]) -> None:
         """A turn starts: what another one left here is forgotten."""
@@ -125,13 +125,13 @@ def total_usage(steps: Sequence[StepResult]) -> Usage:
     return total
 
 
-def turn_metadata(result: TurnResult, run: int | None = None) -> JSONObject:
+def turn_metadata(result: TurnResult, run: str | None = None) -> JSONObject:
     """The metadata of a turn as an answer: the last step's, and the mark by which budgets and cost know that its usage
     is the sum of steps that they have counted."""
     return with_entry(result.provider_metadata, turn_mark(len(result.steps), result.stopped_by, run))
 
 
-def turn_mark(steps: int, stopped_by: str, run: int | None = None) -> JSONObject:
+def turn_mark(steps: int, stopped_by: str, run: str | None = None) -> JSONObject:
     """What marks usage as the sum of that of steps. run: see `TurnRecord`."""
     mark: dict[str, JSON] = {"steps": steps, "stopped_by": stopped_by}
     if run is not None:

@@ -166,6 +166,9 @@ class _StreamLoop:
                             elif cls is not Finish and (changed := shown.part(part)) is not None:
                                 yield changed
                     except Exception as error:
+                        if whole.errors and step.kind == "usual" and not self._closed:
+                            raw = _INTERRUPTED  # it has told of a failure, and what comes after one is no news
+                            break
                         if self._closed or not self.turn.forgives(step, error):
                             raise
                         await self._close_opened()

@@ -66,15 +66,16 @@ class Scope(CallContext):
 
     It is itself the context of the call: one object less for every call. `calls` are the model calls in it; the
     outermost scope reads them off the request's ledger, which also holds helper calls. `opened`: the streams that the
-    model opened, until one of them has become the answer; `seen`: the attempt whose answer the boundary
-    sees as the model gave it, and accounts for. What may refer back to the scope (an error's traceback, a
-    callback, a stream) is let go with the outcome, so that a call leaves nothing to the garbage collector.
+    model opened, until one of them has become the answer; `seen`: the attempt whose answer the boundary sees as the
+    model gave it, and accounts for; `denials`: how often the call was denied, by whomever that was caught. What may
+    refer back to the scope (an error's traceback, a callback, a stream) is let go with the outcome, so that a call
+    leaves nothing to the garbage collector.
     """
 
     __slots__ = (
         *("answered_by", "attempts", "callbacks", "calls", "cancelled", "clocks", "done", "error", "finish_reason"),
-        *("denial", "findings", "host", "kind", "metadata", "opened", "parent", "parts", "started", "seen", "telling"),
-        *("usage",),
+        *("denial", "denials", "findings", "host", "kind", "metadata", "opened", "parent", "parts", "started", "seen"),
+        *("telling", "usage"),
     )
 
     def __init__(self, host: Host, kind: Kind, options: CallOptions) -> None:
@@ -83,6 +84,7 @@ class Scope(CallContext):
         self._request_id = None
         self._values = None
         self._scope = None
+        self._inherited = outer._inherited
         self.parent: Scope | None = None
         self.calls: list[Attempt] | None = None
         if outer is DETACHED:
@@ -99,7 +101,7 @@ class Scope(CallContext):
         self.host = host
         self.kind = kind
         self.metadata = options.metadata
-        self.attempts = self.parts = 0
+        self.attempts = self.parts = self.denials = 0
         self.cancelled = self.done = self.telling = False
         self.answered_by: str | None = None
         self.usage: Usage | None = None
@@ -173,6 +175,7 @@ class Scope(CallContext):
 
     def latch(self, denial: Denial) -> Denial:
         """From here on the call is refused, whoever swallows the denial."""
+        self.denials += 1
         if self.denial is None:
             self.denial = denial
         return denial

@@ -7,7 +7,7 @@ pipelines further in, steps of a turn and helper calls get children of it that s
 from __future__ import annotations
 
 import uuid
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from typing import TYPE_CHECKING, Generic, Literal, Protocol, Self, TypeAlias, TypeVar, cast
 
 from ..errors import ConfigError, PolicyDenied
@@ -70,12 +70,13 @@ class CallContext:
     """The run-time side of one call. `step` is the number of a turn's step, where the call is one; `helper` marks a
     call that a middleware makes for itself."""
 
-    __slots__ = ("_ledger", "_request_id", "_root", "_scope", "_values", "helper", "step")
+    __slots__ = ("_inherited", "_ledger", "_request_id", "_root", "_scope", "_values", "helper", "step")
 
     def __init__(self, *, request_id: str | None = None) -> None:
         self._root: CallContext | None = None
         self._request_id = request_id
         self._values: dict[object, object] | None = None
+        self._inherited: Mapping[object, object] | None = None
         self._ledger: list[Attempt] | None = None
         self._scope: Scope | None = None
         self.step: int | None = None
@@ -119,10 +120,23 @@ class CallContext:
             root._values = {}
         root._values[slot] = value
 
+    def inherited(self, slot: Slot[T]) -> T:
+        """What `with_inherited` put there for this call, else the slot's default."""
+        values = self._inherited
+        return slot.default if values is None else cast(T, values.get(slot, slot.default))
+
+    def with_inherited(self, slot: Slot[T], value: T) -> CallContext:
+        """A child in which, and in whose children, `inherited(slot)` is `value`: for this call alone, where other calls
+        of the same request run beside it. `set` leaves a value for all of them."""
+        child = self.child()
+        child._inherited = {**(self._inherited or {}), slot: value}
+        return child
+
     def child(self, *, step: int | None = None) -> CallContext:
         """The same request further in, in the same scope: shared id, slots and ledger."""
         child = CallContext()
         child._root = self.root
+        child._inherited = self._inherited
         child._scope = self.scope
         child.step = self.step if step is None else step
         child.helper = self.helper
@@ -132,6 +146,7 @@ class CallContext:
         """The same request for a call of a middleware's own, such as a judge: a scope of its own, marked as helper."""
         child = CallContext()
         child._root = self.root
+        child._inherited = self._inherited
         child.helper = True
         return child
 
@@ -139,6 +154,7 @@ class CallContext:
         """The same step while its tools run, which is after the scope of its model call has ended."""
         child = _OfTool()
         child._root = self.root
+        child._inherited = self._inherited
         child._scope = self.scope
         child.step = self.step
         child.helper = self.helper

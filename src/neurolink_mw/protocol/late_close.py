@@ -16,6 +16,9 @@ import anyio
 
 _log = logging.getLogger(__name__)
 _DEADLINE_S = 5.0
+# Of trio's root task: for what is sent to the loop, for system tasks, for the main task. The last ends with the main
+# task; then trio finalizes async generators, and a task that is begun there breaks the whole run.
+_TRIO_NURSERIES = 3
 
 Loop: TypeAlias = object
 """An asyncio event loop or a trio token; None where no loop was running."""
@@ -38,8 +41,9 @@ def current_loop() -> Loop | None:
         return token
 
 
-def run_later(loop: Loop | None, fn: Callable[[], Awaitable[None]]) -> bool:
-    """Have `loop` run `await fn()`, called from any thread or from the garbage collector. False: the loop is gone."""
+def run_later(loop: Loop | None, fn: Callable[[], Awaitable[None]], otherwise: Callable[[], None]) -> None:
+    """Have `loop` run `await fn()`, called from any thread or from the garbage collector. otherwise: called instead
+    where the loop is gone, or ends and begins no task any more."""
 
     async def run() -> None:
         try:
@@ -51,20 +55,26 @@ def run_later(loop: Loop | None, fn: Callable[[], Awaitable[None]]) -> bool:
             # Nobody is left to raise to, and an exception in a trio system task would end the whole run.
             _log.warning("closing a dropped stream failed: %s", type(error).__name__)
 
+    def start_on_asyncio(loop: asyncio.AbstractEventLoop) -> None:
+        task = loop.create_task(run())
+        _late_tasks.add(task)
+        task.add_done_callback(_late_tasks.discard)
+
+    def start_on_trio() -> None:
+        lowlevel = sys.modules["trio"].lowlevel
+        root = lowlevel.current_root_task()
+        if root is not None and len(root.child_nurseries) >= _TRIO_NURSERIES:
+            lowlevel.spawn_system_task(run)
+        else:
+            otherwise()
+
     if loop is None:
-        return False
+        otherwise()
+        return
     try:
         if isinstance(loop, asyncio.AbstractEventLoop):
-
-            def start() -> None:
-                task = loop.create_task(run())
-                _late_tasks.add(task)
-                task.add_done_callback(_late_tasks.discard)
-
-            loop.call_soon_threadsafe(start)
+            loop.call_soon_threadsafe(start_on_asyncio, loop)
         else:
-            trio = sys.modules["trio"]
-            loop.run_sync_soon(trio.lowlevel.spawn_system_task, run)  # type: ignore[attr-defined]  # a trio token
+            loop.run_sync_soon(start_on_trio)  # type: ignore[attr-defined]  # a trio token
     except RuntimeError:  # both kinds of loop say so when they have ended
-        return False
-    return True
+        otherwise()

@@ -109,6 +109,11 @@ class PartStream:
             raise anyio.ClosedResourceError
         return self._iterator if self._inner else self
 
+    @property
+    def is_over(self) -> bool:
+        """Whether nothing more can be read: it was read to its end, has failed, or was closed."""
+        return self._ending is not None or self._iterator.ag_frame is None
+
     # -- closing
 
     async def __aenter__(self) -> Self:
@@ -338,8 +343,7 @@ async def _run_all(steps: Iterable[Close]) -> None:
 def _close_dropped(close: Closer, loop: object) -> None:
     if close.done:
         return
-    if not run_later(loop or current_loop(), close):
-        close.without_loop()
+    run_later(loop or current_loop(), close, close.without_loop)
     # Last, since a filter may turn it into an error.
     warnings.warn(
         "a stream was dropped before its end: leave it by `async with result.stream` or `await stream.aclose()`",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
 from typing import Any
 
 import anyio
@@ -12,15 +12,19 @@ from hypothesis import strategies as st
 from tests.loop.builders import COST, call, look, says, script, sent, working
 
 from neurolink_mw import wrap_model
-from neurolink_mw.errors import BridgeShapeError, ConfigError, RateLimitError, TurnError
+from neurolink_mw.errors import BridgeShapeError, ConfigError, RateLimitError, ServerError, TurnError
 from neurolink_mw.loop import step_count_is
 from neurolink_mw.middlewares.retry import Retry
 from neurolink_mw.protocol import (
     CallOptions,
+    ErrorPart,
     Finish,
+    GenerateResult,
     LanguageModel,
+    PartStream,
     Reasoning,
     StreamPart,
+    StreamResult,
     StreamStart,
     TextDelta,
     TextStart,
@@ -29,6 +33,7 @@ from neurolink_mw.providers.bedrock.agentic_loop import AgenticLoop, AgenticLoop
 from neurolink_mw.providers.bedrock.bridge import bedrock_chunks_to_v3_stream
 from neurolink_mw.testing import check_stream
 from neurolink_mw.testing.wire.converse_rules import faults
+from neurolink_mw.tools import Tool
 
 pytestmark = pytest.mark.anyio
 
@@ -278,6 +283,80 @@ async def test_closing_while_the_first_step_is_opened_ends_the_call() -> None:
         await asked.wait()
         await loop.stream.aclose()
     assert loop.result.aborted
+
+
+class OpensLate:
+    """Opens its stream only when it is told to, also where it is cancelled meanwhile."""
+
+    provider, model_id = "late", "late-1"
+
+    def __init__(self) -> None:
+        self.asked, self.go, self.opened, self.closed = anyio.Event(), anyio.Event(), 0, 0
+
+    async def do_generate(self, options: CallOptions) -> GenerateResult:
+        raise NotImplementedError
+
+    async def do_stream(self, options: CallOptions) -> StreamResult:
+        self.asked.set()
+        with anyio.CancelScope(shield=True):
+            await self.go.wait()
+        self.opened += 1
+
+        async def close() -> None:
+            self.closed += 1
+
+        async def source() -> AsyncIterator[StreamPart]:
+            for part in BEGUN:
+                yield part
+
+        return StreamResult(PartStream(source(), close=close))
+
+
+async def test_a_step_that_is_opened_all_the_same_when_the_loop_is_closed_is_closed_too() -> None:
+    model = OpensLate()
+    loop = loop_of(model)
+
+    async def reader() -> None:
+        with pytest.raises(anyio.ClosedResourceError):
+            await read(loop)
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(reader)
+        await model.asked.wait()
+        tasks.start_soon(loop.stream.aclose)
+        await anyio.wait_all_tasks_blocked()
+        model.go.set()
+    assert (model.opened, model.closed) == (1, 1)
+    assert loop.result.aborted
+
+
+async def test_of_several_failures_the_first_is_the_loop_s() -> None:
+    class FailsTwice(OpensLate):
+        async def do_stream(self, options: CallOptions) -> StreamResult:
+            async def source() -> AsyncIterator[StreamPart]:
+                for part in BEGUN:
+                    yield part
+                yield ErrorPart(RateLimitError("first"))
+                raise ServerError("second")
+
+            return StreamResult(PartStream(source()))
+
+    loop = loop_of(FailsTwice())
+    parts = [part async for part in bedrock_chunks_to_v3_stream(loop.stream, loop.finish)]
+    check_stream(parts)
+    assert [type(part.error) for part in parts if isinstance(part, ErrorPart)] == [RateLimitError]
+    assert isinstance(loop.result.error, RateLimitError)
+
+
+async def test_a_conversation_with_calls_that_wait_for_an_approval_says_where_to_go_on() -> None:
+    asks = Tool(
+        name="look", description="", input_schema={"type": "object"}, execute=lambda input: "x", needs_approval=True
+    )
+    loop = loop_of(script(says(call())), tools=[asks])
+    await read(loop)
+    assert len(loop.result.approvals) == 1
+    with pytest.raises(BridgeShapeError, match="messages"):
+        _ = loop.result.conversation
 
 
 async def test_wherever_it_is_left_the_conversation_is_valid() -> None:

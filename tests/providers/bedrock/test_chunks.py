@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Sequence
+from typing import Any
 
 import anyio
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from neurolink_mw.errors import RateLimitError
+from neurolink_mw.errors import BridgeShapeError, RateLimitError, ServerError
 from neurolink_mw.protocol import (
     CallWarning,
     ErrorPart,
@@ -29,6 +30,7 @@ from neurolink_mw.protocol import (
     TextEnd,
     TextStart,
     ToolCall,
+    ToolInputDelta,
     Usage,
     check_grammar,
 )
@@ -138,6 +140,119 @@ async def test_the_id_of_a_bare_block_is_no_other_block_s() -> None:
         AgenticLoopChunk(part=TextEnd("chunk-0")),
     )
     assert [part.id for part in parts if isinstance(part, TextStart)] == ["chunk-0", "chunk-1"]
+
+
+async def test_a_part_with_an_id_that_bare_text_was_given_gets_another() -> None:
+    bridged = await parts_of(
+        AgenticLoopChunk("a"),
+        AgenticLoopChunk(part=TextStart("chunk-0")),
+        AgenticLoopChunk("b", None, TextDelta("chunk-0", "b")),
+        AgenticLoopChunk(part=TextEnd("chunk-0")),
+        AgenticLoopChunk(part=TextStart("0")),
+        AgenticLoopChunk("c", None, TextDelta("0", "c")),
+        AgenticLoopChunk(part=TextEnd("0")),
+    )
+    check_stream(bridged)
+    assert [part.delta for part in bridged if isinstance(part, TextDelta)] == ["a", "b", "c"]
+
+
+async def test_a_piece_of_a_block_that_has_not_begun_begins_it() -> None:
+    bridged = await parts_of(AgenticLoopChunk("a", None, TextDelta("7", "a")))
+    check_stream(bridged)
+    assert bridged[1:3] == [TextStart("7"), TextDelta("7", "a")]
+
+
+async def test_the_text_of_a_chunk_wins_over_that_of_its_part() -> None:
+    bridged = await parts_of(
+        AgenticLoopChunk(part=TextStart("t")),
+        AgenticLoopChunk("[hidden]", None, TextDelta("t", "secret")),
+        AgenticLoopChunk(part=ReasoningStart("r")),
+        AgenticLoopChunk("", "[hidden]", ReasoningDelta("r", "secret")),
+    )
+    check_stream(bridged)
+    assert "secret" not in repr([part.delta for part in bridged if isinstance(part, TextDelta | ReasoningDelta)])
+
+
+async def test_warnings_of_a_start_that_comes_behind_text_are_told_at_the_end() -> None:
+    bridged = await parts_of(
+        AgenticLoopChunk("a"), AgenticLoopChunk(part=StreamStart((CallWarning("unsupported", "seed"),)))
+    )
+    check_stream(bridged)
+    assert isinstance(last := bridged[-1], Finish)
+    assert last.provider_metadata == {"bedrock": {"warnings": [{"type": "unsupported", "feature": "seed"}]}}
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    ["text", None, AgenticLoopChunk(5), AgenticLoopChunk(part="x"), AgenticLoopChunk(part=ToolInputDelta("c", "{"))],  # type: ignore[arg-type]
+)
+async def test_what_is_no_chunk_is_an_error_that_says_so(wrong: Any) -> None:
+    bridged = await parts_of(AgenticLoopChunk("a"), wrong)
+    check_stream(bridged)
+    assert isinstance(error := bridged[-2], ErrorPart)
+    assert isinstance(error.error, BridgeShapeError)
+
+
+async def test_an_end_that_is_none_is_an_error_that_says_so() -> None:
+    async def nothing() -> Finish:
+        return None  # type: ignore[return-value]
+
+    bridged = [part async for part in bedrock_chunks_to_v3_stream(chunks(AgenticLoopChunk("a")), nothing)]
+    check_stream(bridged)
+    assert isinstance(error := bridged[-2], ErrorPart)
+    assert isinstance(error.error, BridgeShapeError)
+
+
+async def test_a_failure_is_told_also_where_cancelling_fails() -> None:
+    def broken() -> None:
+        raise RuntimeError("cancel")
+
+    source = chunks(AgenticLoopChunk("a"), RateLimitError("slow"))
+    bridged = [part async for part in bedrock_chunks_to_v3_stream(source, finish, broken)]
+    check_stream(bridged)
+    assert isinstance(error := bridged[-2], ErrorPart)
+    assert isinstance(error.error, RateLimitError)
+
+
+async def test_a_source_that_gives_one_chunk_more_while_it_is_closed_is_not_heard_and_is_closed() -> None:
+    asked, go, left = anyio.Event(), anyio.Event(), []
+
+    async def source() -> AsyncIterator[AgenticLoopChunk]:
+        try:
+            yield AgenticLoopChunk("a")
+            asked.set()
+            await go.wait()
+            yield AgenticLoopChunk("late")
+        finally:
+            left.append(True)
+
+    stream = bedrock_chunks_to_v3_stream(source(), finish, go.set)
+    heard: list[StreamPart] = []
+
+    async def read() -> None:
+        async for part in stream:
+            heard.append(part)
+
+    async def closed_reader() -> None:
+        with pytest.raises(anyio.ClosedResourceError):
+            await read()
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(closed_reader)
+        await asked.wait()
+        await stream.aclose()
+    assert [part.delta for part in heard if isinstance(part, TextDelta)] == ["a"]
+    assert left == [True]
+
+
+async def test_of_two_failures_behind_an_error_part_the_first_is_raised() -> None:
+    async def source() -> AsyncIterator[StreamPart]:
+        yield ErrorPart(RateLimitError("first"))
+        raise ServerError("second")
+
+    with pytest.raises(RateLimitError, match="first"):
+        async for _ in bedrock_v3_stream_to_chunks(PartStream(source())):
+            pass
 
 
 async def test_a_block_that_was_left_open_is_ended() -> None:

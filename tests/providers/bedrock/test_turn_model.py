@@ -4,20 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any, Protocol
 
 import anyio
 import pytest
 from tests.loop.builders import ASKED, COST, call, check_paired, look, says, script, sent, working
 
 from neurolink_mw import Middleware, wrap_model
-from neurolink_mw.errors import ConfigError, ProviderTimeoutError, RateLimitError, TurnError
+from neurolink_mw.errors import ConfigError, PolicyDenied, ProviderTimeoutError, RateLimitError, TurnError
 from neurolink_mw.middlewares.timeout import Timeout
 from neurolink_mw.protocol import (
+    CallContext,
     CallOptions,
     Finish,
     FinishReason,
     GenerateResult,
+    Kind,
     LanguageModel,
     StreamPart,
     StreamResult,
@@ -55,7 +57,8 @@ class Played:
         return self.loop
 
 
-Drive: TypeAlias = Callable[[BedrockTurnModel], Awaitable[Played]]
+class Drive(Protocol):
+    def __call__(self, turn: BedrockTurnModel, options: CallOptions = ..., /) -> Awaitable[Played]: ...
 
 
 async def generated(turn: BedrockTurnModel, options: CallOptions = ASKED) -> Played:
@@ -117,10 +120,14 @@ async def test_a_middleware_may_replace_the_content_and_not_what_happened(drive:
 async def test_metadata_that_a_middleware_adds_stays_and_the_mark_of_the_turn_too(drive: Drive) -> None:
     adds = Around(lambda answer: answer.replace(provider_metadata={"mine": {"a": 1}}))
     played = await drive(BedrockTurnModel(two_steps(), tools=[look], middlewares=[adds]))
-    assert played.answer.provider_metadata == {
-        "mine": {"a": 1},
-        "neurolink_mw": {"turn": {"steps": 2, "stopped_by": "answer", "run": 1}},
-    }
+    metadata = played.answer.provider_metadata
+    assert metadata is not None
+    assert metadata["mine"] == {"a": 1}
+    mark = metadata["neurolink_mw"]
+    assert isinstance(mark, dict)
+    turn = mark["turn"]
+    assert isinstance(turn, dict)
+    assert (turn["steps"], turn["stopped_by"]) == (2, "answer")
 
 
 class Answers(Middleware):
@@ -370,7 +377,10 @@ async def test_a_stream_that_fails_ends_with_the_failure() -> None:
     parts = [part async for part in made.stream]
     assert isinstance(parts[-1], Finish)
     assert parts[-1].finish_reason.unified == "error"
-    assert made.loop is None
+    assert made.loop is not None
+    assert isinstance(made.loop.error, TurnError)
+    assert [one.status for one in made.loop.tool_executions] == ["ok"]
+    assert [message["role"] for message in made.loop.conversation] == ["user", "assistant", "user"]
 
 
 async def test_a_stream_has_no_outcome_before_its_end() -> None:
@@ -378,6 +388,96 @@ async def test_a_stream_has_no_outcome_before_its_end() -> None:
     with pytest.raises(ConfigError, match="to the end"):
         _ = made.loop
     await made.stream.aclose()
+
+
+async def test_a_stream_that_is_closed_tells_how_far_the_loop_came() -> None:
+    model = script(says(call()), [StreamStart(), TextStart("t"), TextDelta("t", "Ra"), HOLD])
+    made = await BedrockTurnModel(model, tools=[look]).run_stream(ASKED)
+    async with made.stream:
+        async for part in made.stream:
+            if isinstance(part, TextDelta):
+                break
+    assert made.loop is not None
+    assert made.loop.aborted
+    assert [one.status for one in made.loop.tool_executions] == ["ok"]
+
+
+@both_ways
+async def test_a_finish_that_a_middleware_calls_an_error_is_none_of_the_loop_s(drive: Drive) -> None:
+    lies = Around(lambda answer: answer.replace(finish_reason=FinishReason("error"), usage=COST))
+    played = await drive(BedrockTurnModel(two_steps(), tools=[look], middlewares=[lies]))
+    assert (played.answer.finish_reason.unified, played.answer.usage) == ("stop", BOTH)
+
+
+class NoSecrets(ResponsePolicy):
+    id = "no-secrets"
+
+    def check(self, view: View) -> Verdict:
+        return deny("secret", "No.") if "SECRET" in view.text else allow()
+
+
+class OfSteps(ResponsePolicy):
+    """Without one at the steps, none may stand around a turn."""
+
+    id = "of-steps"
+
+    def check(self, view: View) -> Verdict:
+        return allow()
+
+
+class FallsBack(Middleware):
+    """Answers by itself where what is further in was denied."""
+
+    id = "falls-back"
+    sees_denials = True
+
+    async def wrap_generate(self, model: LanguageModel, options: CallOptions) -> GenerateResult:
+        try:
+            return await model.do_generate(options)
+        except PolicyDenied:
+            return says("Something else.", reason="stop")
+
+    async def wrap_stream(self, model: LanguageModel, options: CallOptions) -> StreamResult:
+        try:
+            result = await model.do_stream(options)
+            parts = [part async for part in result.stream]
+        except PolicyDenied:
+            return StreamResult.of(says("Something else.", reason="stop"))
+        return StreamResult.of(collect(parts))
+
+
+@both_ways
+async def test_what_was_denied_is_told_nowhere_also_where_a_fallback_answers(drive: Drive) -> None:
+    model = wrap_model(script(says("SECRET one", call()), says("SECRET two", reason="stop")), [OfSteps()])
+    played = await drive(BedrockTurnModel(model, tools=[look], middlewares=[FallsBack(), NoSecrets()]))
+    assert played.answer.text == "Something else."
+    assert played.ran.text == ""
+    assert "SECRET" not in repr([(step.text, step.content) for step in played.ran.steps])
+    assert "SECRET" not in repr(played.ran.conversation)
+    assert [one.status for one in played.ran.tool_executions] == ["ok"]
+
+
+class AsksAgain(FallsBack):
+    """Asks once more where what is further in was denied."""
+
+    async def wrap_generate(self, model: LanguageModel, options: CallOptions) -> GenerateResult:
+        try:
+            return await model.do_generate(options)
+        except PolicyDenied:
+            return await model.do_generate(options)
+
+    async def wrap_stream(self, model: LanguageModel, options: CallOptions) -> StreamResult:
+        try:
+            return StreamResult.of(collect([part async for part in (await model.do_stream(options)).stream]))
+        except PolicyDenied:
+            return await model.do_stream(options)
+
+
+@both_ways
+async def test_a_run_after_one_that_was_denied_is_told(drive: Drive) -> None:
+    model = wrap_model(script(says("SECRET", reason="stop"), says("Clean.", reason="stop")), [OfSteps()])
+    played = await drive(BedrockTurnModel(model, middlewares=[AsksAgain(), NoSecrets()]))
+    assert (played.answer.text, played.ran.text) == ("Clean.", "Clean.")
 
 
 # -- several at once
@@ -423,3 +523,75 @@ async def test_options_that_a_middleware_makes_from_scratch_are_of_the_same_call
 
 def test_a_turn_shows_its_model_and_no_more() -> None:
     assert "Umbrella" not in repr(BedrockTurnModel(two_steps(), tools=[look]))
+
+
+@both_ways
+async def test_two_calls_of_one_request_never_see_each_other(drive: Drive) -> None:
+    """As of a tool that asks a specialist, twice at a time."""
+
+    class Echo:
+        provider, model_id = "echo", "echo-1"
+
+        async def do_generate(self, options: CallOptions) -> GenerateResult:
+            await anyio.lowlevel.checkpoint()
+            (first,) = (one for one in options.prompt if isinstance(one, UserMessage))
+            (part,) = (one for one in first.content if isinstance(one, TextPart))
+            return says(part.text, reason="stop")
+
+        async def do_stream(self, options: CallOptions) -> StreamResult:
+            return StreamResult.of(await self.do_generate(options))
+
+    class Waits(Middleware):
+        """Forgets the metadata, so that only the records tell which run it was."""
+
+        async def transform_params(self, options: CallOptions, kind: Kind, model: LanguageModel) -> CallOptions:
+            for _ in range(3):
+                await anyio.lowlevel.checkpoint()
+            return options
+
+        async def wrap_generate(self, model: LanguageModel, options: CallOptions) -> GenerateResult:
+            return (await model.do_generate(options)).replace(provider_metadata=None)
+
+        async def wrap_stream(self, model: LanguageModel, options: CallOptions) -> StreamResult:
+            result = await model.do_stream(options)
+            return StreamResult.of(collect([part async for part in result.stream]).replace(provider_metadata=None))
+
+    turn = BedrockTurnModel(Echo(), middlewares=[Waits()])
+    context = CallContext()
+    told: dict[str, str] = {}
+
+    async def ask(text: str) -> None:
+        played = await drive(turn, CallOptions.from_text(text).replace(context=context))
+        told[played.answer.text] = played.ran.text
+
+    async with anyio.create_task_group() as tasks:
+        for text in "ABCD":
+            tasks.start_soon(ask, text)
+    assert told == {text: text for text in "ABCD"}
+
+
+@both_ways
+async def test_an_answer_that_was_kept_from_another_call_is_not_taken_for_a_run_of_this_one(drive: Drive) -> None:
+    kept: list[GenerateResult] = []
+
+    class Stale(Around):
+        """Has the loop run twice, and returns what an earlier call was answered."""
+
+        def __init__(self) -> None:
+            super().__init__(lambda answer: answer)
+
+        async def wrap_generate(self, model: LanguageModel, options: CallOptions) -> GenerateResult:
+            answer = await super().wrap_generate(model, options)
+            if not kept:
+                kept.append(answer)
+                return answer
+            await super().wrap_generate(model, options)
+            return kept[0]
+
+        async def wrap_stream(self, model: LanguageModel, options: CallOptions) -> StreamResult:
+            return StreamResult.of(await self.wrap_generate(model, options))
+
+    model = script(*(says(f"run {number}", reason="stop") for number in range(3)))
+    turn = BedrockTurnModel(model, middlewares=[Stale()])
+    await drive(turn)
+    assert (await drive(turn)).ran.text == "run 2"

@@ -13,7 +13,7 @@ from typing import Literal, TypeAlias, Unpack
 
 import anyio
 
-from ...errors import ConfigError
+from ...errors import BridgeShapeError, ConfigError
 from ...loop import PendingApproval, StepResult, StepToolCall, StoppedBy, TurnRecord
 from ...loop.result import turn_mark
 from ...loop.settings import TurnKeywords, TurnSettings, turn_settings
@@ -80,7 +80,13 @@ class AgenticLoopResult:
     @cached_property
     def conversation(self) -> list[Mapping[str, object]]:
         """The conversation to go on with, in Converse's shape: what was given, as it was, then what the turn added.
-        Every tool use has its result. BridgeShapeError for content of another provider that Converse cannot carry."""
+        Every tool use has its result. BridgeShapeError where calls wait for an approval, which Converse has no form
+        for, and for content of another provider that it cannot carry."""
+        if self.approvals:
+            raise BridgeShapeError(
+                "calls wait for an approval, and a Converse conversation cannot say so: go on from `messages`, with "
+                "the message behind them that `approve()` or `deny()` of each of `approvals` makes"
+            )
         given, messages = self._given, self.messages
         if given is not None and given.is_the_beginning_of(messages):
             added = bedrock_conversation_from_v3_prompt(messages[len(given.prompt) :]).conversation
@@ -178,10 +184,12 @@ class _Run:
         self._record.begin(options.prompt)
         self._opening: anyio.CancelScope | None = None
         self._turn: TurnStream | None = None
+        self._is_read = False
+        self._failed: Exception | None = None
 
     async def parts(self, closer: Closer) -> AsyncIterator[StreamPart]:
         """The parts of the turn. It begins with the first that is asked for."""
-        failed: Exception | None = None
+        self._is_read = True
         try:
             with anyio.CancelScope() as self._opening:
                 self._turn = await stream_turn(self._model, self._options, self._settings, self._record)
@@ -190,19 +198,22 @@ class _Run:
             async for part in self._turn.stream:
                 if isinstance(part, ErrorPart):
                     error = as_exception(part.error)
-                    failed = error if isinstance(error, Exception) else None
+                    self._failed = error if isinstance(error, Exception) else None
                 elif isinstance(part, Finish):
-                    self._settle(failed)
+                    self._settle()
                 yield part
         except Exception as error:
             if closer.done:  # by another task, while this one was reading
-                self._settle(None)
                 raise anyio.ClosedResourceError from None
-            self._settle(error)
+            self._failed = self._failed or error
             raise
         finally:
-            failed = None  # a frame that holds the error that refers to it would wait for the collector
-            await closer()
+            try:
+                await closer()
+                if self._turn is not None:
+                    await self._turn.stream.aclose()  # one that was opened while this was closed
+            finally:
+                self._settle()  # after that: what its tools did until now is part of it
 
     async def close(self) -> None:
         """Stop where the turn is."""
@@ -212,11 +223,12 @@ class _Run:
             if self._turn is not None:
                 await self._turn.stream.aclose()
         finally:
-            self._settle(None)  # after that: what its tools did until now is part of it
+            if not self._is_read:  # else its reader does, who may have to see a tool end
+                self._settle()
 
-    def _settle(self, error: Exception | None) -> None:
+    def _settle(self) -> None:
         if self.result is None:
-            self.result = loop_result(self._record, error, self._given)
+            self.result = loop_result(self._record, self._failed, self._given)
 
 
 def loop_result(record: TurnRecord, error: Exception | None = None, given: Given | None = None) -> AgenticLoopResult:

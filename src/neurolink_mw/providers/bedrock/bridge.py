@@ -78,7 +78,7 @@ def unsent_bedrock_middleware_options(
 
     def is_set(name: str) -> bool:
         given = getattr(params, name) if isinstance(params, CallOptions) else params.get(_camel(name), params.get(name))
-        return given is not None and given != [] and given != ()
+        return given is not None and given not in ([], (), {})
 
     unsent = [name for name in UNSENT if is_set(name)]
     if model_id is not None:
@@ -105,9 +105,9 @@ def unwrap_bedrock_tool_input_schema(input_schema: Mapping[str, JSON] | None) ->
 
 def is_text_only_bedrock_conversation(conversation: Sequence[Mapping[str, object]]) -> bool:
     """Whether every block of every message is plain text. The bridge itself does not ask: all kinds cross."""
-    contents = (message.get("content") for message in conversation)
+    contents = (message.get("content") if isinstance(message, Mapping) else None for message in conversation)
     return all(
-        isinstance(block, Mapping) and set(block) == {"text"}
+        isinstance(block, Mapping) and set(block) == {"text"} and isinstance(block["text"], str)
         for content in contents
         for block in (content if isinstance(content, Sequence) else (None,))
     )

@@ -7,16 +7,17 @@ from dataclasses import dataclass, field, replace
 from typing import Unpack
 
 from ...errors import ConfigError
-from ...loop import TurnRecord, TurnResult
-from ...loop.recorded import RecordedTurn, is_refusal, run_that_counts, with_runs
+from ...loop import TurnResult
+from ...loop.recorded import RecordedTurn, RunRecord, Runs, is_refusal, run_that_counts, with_runs
 from ...loop.result import turn_metadata
-from ...loop.settings import TurnKeywords, turn_settings
+from ...loop.settings import TurnKeywords, TurnSettings, turn_settings
 from ...loop.silence import silenced, silenced_messages
 from ...pipeline import Member, Use, wrap_model
 from ...pipeline.marks import entry, with_entry
 from ...protocol import (
     SPECIFICATION_VERSION,
     CallOptions,
+    ErrorPart,
     Finish,
     FinishReason,
     GenerateResult,
@@ -27,8 +28,10 @@ from ...protocol import (
     StreamPart,
     StreamResult,
     SupportedUrls,
+    Usage,
     supported_urls,
 )
+from ...protocol.stream_result import as_exception
 from ...tools import Tool
 from .agentic_loop import AgenticLoopResult, loop_result
 
@@ -43,7 +46,7 @@ class BedrockTurn:
 
 
 class BedrockTurnStream:
-    """A turn that is streamed. result: with its stream; loop: as in `BedrockTurn`, once that has come to its end."""
+    """A turn that is streamed. result: with its stream."""
 
     def __init__(self, result: StreamResult, turn: _OwnedTurn) -> None:
         self.result = result.replace(stream=result.stream.map(turn.part))
@@ -55,10 +58,14 @@ class BedrockTurnStream:
 
     @property
     def loop(self) -> AgenticLoopResult | None:
+        """As in `BedrockTurn`, once the stream is over: of one that failed or was closed, how far the loop came.
+        ConfigError before that."""
         last = self._turn.last
-        if last is None:
-            raise ConfigError("the turn has no outcome: its stream was not read to the end")
-        return self._turn.loop(last.provider_metadata, last.finish_reason)
+        if last is not None:
+            return self._turn.loop(last.provider_metadata, last.finish_reason, last.usage)
+        if not self.stream.is_over:
+            raise ConfigError("the turn has no outcome yet: read its stream to the end, or close it")
+        return self._turn.as_far_as_it_came()
 
 
 class BedrockTurnModel:
@@ -69,9 +76,9 @@ class BedrockTurnModel:
 
     Where the loop ran to its end, its finish reason and usage are those of the answer, whatever a middleware made of
     them; the content and the parts may be replaced. A refusal alone wins: `content-filter`, with the loop's own reason
-    as the raw one. Where no run came to its end (a middleware answered by itself, or recovered from a failure), the
-    middleware's answer stands. Of several runs the one counts whose answer was returned, else the last that came to its
-    end; budgets and costs of the steps see them all.
+    as the raw one; what the model said in a run that was refused is told nowhere. Where no run came to its end (a
+    middleware answered by itself, or recovered from a failure), the middleware's answer stands. Of several runs the one
+    counts whose answer was returned, else the last that came to its end; budgets and costs of the steps see them all.
 
     model: of the steps; wrap it for middlewares on each step. settings: see `neurolink_mw.loop.TurnSettings`.
     Middlewares put around this model from outside are not owned: their finish and usage stand.
@@ -115,18 +122,18 @@ class BedrockTurnModel:
 
     async def run_generate(self, options: CallOptions) -> BedrockTurn:
         """`do_generate`, and what the loop did."""
-        turn = _OwnedTurn(options.prompt)
-        answer = await self._turn.do_generate(with_runs(options, self._turn, self._settings, turn.records))
+        turn = _OwnedTurn(options.prompt, self._settings)
+        answer = await self._turn.do_generate(with_runs(options, self._turn, turn.runs))
         owned = turn.owned(answer.provider_metadata, answer.finish_reason)
         if owned is not None:
             reason, metadata, result = owned
             answer = answer.replace(finish_reason=reason, usage=result.usage, provider_metadata=metadata)
-        return BedrockTurn(answer, turn.loop(answer.provider_metadata, answer.finish_reason))
+        return BedrockTurn(answer, turn.loop(answer.provider_metadata, answer.finish_reason, answer.usage))
 
     async def run_stream(self, options: CallOptions) -> BedrockTurnStream:
         """`do_stream`, and what the loop did."""
-        turn = _OwnedTurn(options.prompt)
-        result = await self._turn.do_stream(with_runs(options, self._turn, self._settings, turn.records))
+        turn = _OwnedTurn(options.prompt, self._settings)
+        result = await self._turn.do_stream(with_runs(options, self._turn, turn.runs))
         return BedrockTurnStream(result, turn)
 
     def __repr__(self) -> str:
@@ -136,17 +143,21 @@ class BedrockTurnModel:
 class _OwnedTurn:
     """What a call's runs of the loop say of its outcome. It belongs to the call: turns on one model never meet."""
 
-    def __init__(self, given: Sequence[Message]) -> None:
-        self.records: list[TurnRecord] = []
+    def __init__(self, given: Sequence[Message], settings: TurnSettings) -> None:
+        self.runs = Runs(settings)
         self.last: Finish | None = None  # of its stream
+        self._failure: BaseException | None = None  # that its stream told of
         self._given = given
 
     def part(self, part: StreamPart) -> StreamPart:
-        """A part of the stream. The last one is as the loop has it; one that ends a failure stays."""
-        if part.__class__ is Finish:
+        """A part of the stream. The last one is as the loop has it, unless the stream has told of a failure."""
+        cls = part.__class__
+        if cls is ErrorPart:
+            assert isinstance(part, ErrorPart)
+            self._failure = self._failure or as_exception(part.error)
+        elif cls is Finish:
             assert isinstance(part, Finish)
-            failed = part.finish_reason.unified == "error"
-            if not failed and (owned := self.owned(part.provider_metadata, part.finish_reason)) is not None:
+            if self._failure is None and (owned := self.owned(part.provider_metadata, part.finish_reason)) is not None:
                 reason, metadata, result = owned
                 part = part.replace(finish_reason=reason, usage=result.usage, provider_metadata=metadata)
             self.last = part
@@ -156,29 +167,46 @@ class _OwnedTurn:
         self, metadata: JSONObject | None, reason: FinishReason
     ) -> tuple[FinishReason, JSONObject, TurnResult] | None:
         """The finish reason, metadata and result of the run that counts; None where none came to its end."""
-        record = run_that_counts(metadata, self.records)
+        record = run_that_counts(metadata, self.runs.records)
         if record is None or record.result is None:
             return None
         result = record.result
-        refused = self._refused(metadata, reason, result)
+        refused = _is_refused(metadata, reason, result)
         reason = FinishReason("content-filter", result.finish_reason.unified) if refused else result.finish_reason
         mark = entry(turn_metadata(result, record.run))
         return reason, with_entry(metadata, mark), result
 
-    def loop(self, metadata: JSONObject | None, reason: FinishReason) -> AgenticLoopResult | None:
-        """What the run that counts came to. What the model said is not in it where the turn was refused."""
-        record = run_that_counts(metadata, self.records)
-        refused = self._refused(metadata, reason, None if record is None else record.result)
-        if not refused:
-            return None if record is None else loop_result(record)
-        record = record or (self.records[-1] if self.records else None)  # one that the refusal has cut short
+    def loop(self, metadata: JSONObject | None, reason: FinishReason, usage: Usage) -> AgenticLoopResult | None:
+        """What the run that counts came to. reason, usage: of the answer."""
+        if self._failure is not None:
+            return self.as_far_as_it_came()
+        record = run_that_counts(metadata, self.runs.records)
+        if not _is_refused(metadata, reason, None if record is None else record.result):
+            return None if record is None else self._told(record)
+        record = record or (self.runs.records[-1] if self.runs.records else None)  # one that the refusal has cut short
         if record is None:
             return None
-        messages = silenced_messages(record.messages, self._given)
-        quiet = TurnRecord(list(map(silenced, record.steps)), record.tool_executions, messages)
-        return replace(loop_result(quiet), finish_reason=reason, stop_reason=None)
+        # A step that was refused is none that was done, and has cost something all the same.
+        return replace(self._quiet(loop_result(record)), finish_reason=reason, stop_reason=None, usage=usage)
 
-    def _refused(self, metadata: JSONObject | None, reason: FinishReason, result: TurnResult | None) -> bool:
-        """Whether a policy around the turn has refused the call. What one of a step refuses is the loop's answer."""
-        own = result is not None and is_refusal(result.provider_metadata, result.finish_reason)
-        return is_refusal(metadata, reason) and not own
+    def as_far_as_it_came(self) -> AgenticLoopResult | None:
+        """What the last run had come to when the turn failed or was closed."""
+        record = self.runs.records[-1] if self.runs.records else None
+        return None if record is None else self._told(record)
+
+    def _told(self, record: RunRecord) -> AgenticLoopResult:
+        failure = self._failure if isinstance(self._failure, Exception) else None
+        result = loop_result(record, failure)
+        unjudged = record.is_judged and (record.result is None or failure is not None)
+        return self._quiet(result) if record.is_denied or unjudged else result
+
+    def _quiet(self, result: AgenticLoopResult) -> AgenticLoopResult:
+        """Without what the model said."""
+        messages = silenced_messages(result.messages, self._given)
+        return replace(result, text="", steps=tuple(map(silenced, result.steps)), messages=messages)
+
+
+def _is_refused(metadata: JSONObject | None, reason: FinishReason, result: TurnResult | None) -> bool:
+    """Whether a policy around the turn has refused the call. What one of a step refuses is the loop's answer."""
+    own = result is not None and is_refusal(result.provider_metadata, result.finish_reason)
+    return is_refusal(metadata, reason) and not own
