@@ -75,7 +75,15 @@ def test_any_object_with_the_two_methods_can_be_a_client() -> None:
 
         def converse_stream(self, **kwargs: Any) -> Any: ...
 
-    assert "region='us-west-2'" in repr(BedrockModel(MODEL, client=Double(), region="us-west-2"))
+    with pytest.warns(UserWarning, match="a Double and none of botocore's"):
+        model = BedrockModel(MODEL, client=Double(), region="us-west-2")
+    assert "region='us-west-2'" in repr(model)
+
+
+def test_an_endpoint_that_botocore_refuses_is_not_quoted() -> None:
+    with pytest.raises(ConfigError) as refused:
+        BedrockModel(MODEL, region="us-east-1", endpoint_url="http://user:sekret@bad_host!/")
+    assert "sekret" not in str(refused.value)
 
 
 def test_what_cannot_be_is_refused() -> None:

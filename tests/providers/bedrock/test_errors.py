@@ -252,6 +252,15 @@ def test_an_excerpt_is_one_short_line_without_keys() -> None:
     assert len(excerpt("x" * 1000)) == EXCERPT_LENGTH
     assert excerpt("key AKIAABCDEFGHIJKLMNOP is wrong") == "key [redacted] is wrong"
     assert excerpt("Bearer abcdefghijkl refused") == "[redacted] refused"
+    assert "wJalrXUtn" not in excerpt("aws_secret_access_key=wJalrXUtnFEMI/K7MDENG is wrong")
+    assert "FwoGZXIv" not in excerpt("x-amz-security-token: FwoGZXIvYXdzEBYaD")
+
+
+@pytest.mark.parametrize("said", [" " * 64_000 + "x", "\n" * 64_000, "a" * 64_000, "Invalid " + "a" * 64_000])
+def test_what_a_service_says_at_length_is_read_in_no_time(said: str) -> None:
+    assert len(excerpt(said)) <= EXCERPT_LENGTH
+    READER.of_client_error({"Error": {"Code": "ValidationException", "Message": said}})
+    READER.of_transport(exceptions.ParamValidationError(report=said), during="")
 
 
 def test_a_refused_signature_does_not_repeat_the_request() -> None:

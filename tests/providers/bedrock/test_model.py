@@ -38,6 +38,7 @@ from neurolink_mw.protocol import (
     ErrorPart,
     Finish,
     LanguageModel,
+    ResponseMetadata,
     StreamPart,
     StreamStart,
     TextDelta,
@@ -45,7 +46,7 @@ from neurolink_mw.protocol import (
     collect,
     is_url_supported,
 )
-from neurolink_mw.providers.bedrock import BedrockModel, Threads
+from neurolink_mw.providers.bedrock import BedrockClient, BedrockModel, Threads
 from neurolink_mw.testing.wire import (
     HOLD,
     Disconnect,
@@ -59,7 +60,21 @@ from neurolink_mw.testing.wire import (
     eventstream,
 )
 
-from .wire_builders import DELTA, END, FLOODING, HANGING, HEADERS_ONLY, HI, MODEL, NO_HEADERS, START, model, read, until
+from .wire_builders import (
+    DELTA,
+    END,
+    FLOODING,
+    HANGING,
+    HEADERS_ONLY,
+    HI,
+    MODEL,
+    NO_HEADERS,
+    START,
+    client,
+    model,
+    read,
+    until,
+)
 
 pytestmark = pytest.mark.anyio
 
@@ -134,7 +149,7 @@ async def test_headers_of_the_call_are_sent_and_signed_and_none_takes_one_away()
     assert answer.warnings == ()
 
 
-@pytest.mark.parametrize("headers", [{"a b": "x"}, {"x-a": "b\nc"}, {"x-a": "ü"}])
+@pytest.mark.parametrize("headers", [{"a b": "x"}, {"x-a": "b\nc"}, {"x-a": "ü"}, {"Content-Length": "b\nc"}])
 async def test_a_header_that_cannot_be_sent_is_refused_without_its_value(headers: dict[str, str | None]) -> None:
     with bedrock_server() as server:
         async with model(server) as one:
@@ -323,6 +338,8 @@ async def test_what_fails_after_content_is_an_error_part(then: Any, cls: type[Pr
             parts = await read(one, HI)
     errors = [part.error for part in parts if isinstance(part, ErrorPart)]
     assert [type(error) for error in errors] == [cls]
+    assert isinstance(error := errors[0], ProviderError)
+    assert error.request_id == next(part.id for part in parts if isinstance(part, ResponseMetadata))
     assert collect(parts).text == "x"
     assert isinstance(parts[-1], Finish)
     assert parts[-1].finish_reason.unified == "error"
@@ -607,7 +624,8 @@ class Blocking:
 
 async def test_streams_of_another_client_are_closed_once_each_and_starve_nobody() -> None:
     double, threads = Double(), Threads(2)
-    one = BedrockModel(MODEL, client=double, threads=threads)
+    with pytest.warns(UserWarning, match="none of botocore's"):
+        one = BedrockModel(MODEL, client=double, threads=threads)
     for _ in range(20):
         async with (await one.do_stream(HI)).stream as stream:
             async for part in stream:
@@ -622,6 +640,68 @@ async def test_streams_of_another_client_are_closed_once_each_and_starve_nobody(
     assert [stream.closed for stream in double.streams] == [1] * 22
 
 
+class Wrapped:
+    """A client that passes on to one of botocore's."""
+
+    def __init__(self, client: BedrockClient) -> None:
+        self._client = client
+
+    def converse(self, **kwargs: Any) -> Any:
+        return self._client.converse(**kwargs)
+
+    def converse_stream(self, **kwargs: Any) -> Any:
+        return self._client.converse_stream(**kwargs)
+
+
+async def test_streams_of_a_client_that_wraps_botocore_s_end_with_their_socket() -> None:
+    threads = Threads(2)
+    with bedrock_server([HANGING], repeat="last") as server:
+        with pytest.warns(UserWarning, match="none of botocore's"):
+            one = BedrockModel(MODEL, client=Wrapped(client(server.base_url)), threads=threads)
+        for _ in range(5):
+            async with (await one.do_stream(HI)).stream as stream:
+                async for part in stream:
+                    if isinstance(part, TextDelta):
+                        break
+        await anyio.to_thread.run_sync(until, lambda: threads.busy == 0)
+    assert not any(thread.name == "neurolink-bedrock-close" for thread in threading.enumerate())
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="there is no fork")
+def test_a_forked_process_has_connections_of_its_own() -> None:
+    code = (
+        "import anyio, os, sys\n"
+        "from tests.providers.bedrock.wire_builders import HI, model\n"
+        "from neurolink_mw.protocol import CallOptions\n"
+        "from neurolink_mw.testing.wire import bedrock, bedrock_server\n"
+        "def echo(request):\n"
+        "    return bedrock.answer(request.json['messages'][0]['content'][0]['text'])(request)\n"
+        "async def ask(one, who):\n"
+        "    async def check(text):\n"
+        "        assert (await one.do_generate(CallOptions.from_text(text))).text == text\n"
+        "    for _ in range(5):\n"
+        "        async with anyio.create_task_group() as tasks:\n"
+        "            for number in range(4):\n"
+        "                tasks.start_soon(check, f'{who}{number}')\n"
+        "with bedrock_server([echo], repeat='last') as server:\n"
+        "    one = model(server)\n"
+        "    anyio.run(ask, one, 'before')\n"
+        "    child = os.fork()\n"
+        "    if not child:\n"
+        "        code = 1\n"
+        "        try:\n"
+        "            anyio.run(ask, one, 'child')\n"
+        "            code = 0\n"
+        "        finally:\n"
+        "            os._exit(code)\n"
+        "    anyio.run(ask, one, 'parent')\n"
+        "    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0\n"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
+
+
 async def test_another_client_sends_no_headers_and_says_so() -> None:
-    answer = await BedrockModel(MODEL, client=Double()).do_generate(HI.replace(headers={"x-a": "b"}))
+    with pytest.warns(UserWarning, match="none of botocore's"):
+        one = BedrockModel(MODEL, client=Double())
+    answer = await one.do_generate(HI.replace(headers={"x-a": "b"}))
     assert [(warning.type, warning.feature) for warning in answer.warnings] == [("unsupported", "headers")]

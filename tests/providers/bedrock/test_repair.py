@@ -75,3 +75,19 @@ def test_a_group_that_is_left_empty_is_not_sent() -> None:
 )
 def test_anything_else_is_not_repaired(response: dict[str, object]) -> None:
     assert repair(response, NATIVE) is None
+
+
+def test_a_field_of_an_object_of_the_model_s_own_is_left_out_of_it() -> None:
+    native = {
+        "modelId": "m",
+        "additionalModelRequestFields": {"inferenceConfig": {"topK": 3}, "top_k": 4, "other": {"topK": 5}},
+    }
+    said = "Malformed input request: #/inferenceConfig: extraneous key [topK] is not permitted, please reformat"
+    repaired = repair(refusal(said), native)
+    assert repaired is not None
+    assert repaired.native["additionalModelRequestFields"] == {"top_k": 4, "other": {"topK": 5}}
+
+
+@pytest.mark.parametrize("word", ["a" * 100_000, "a." * 50_000, "[" * 100_000, "'a" * 50_000])
+def test_a_long_word_in_a_message_is_read_in_no_time(word: str) -> None:
+    assert repair(refusal(f"does not support {word} {word} is not supported"), NATIVE) is None

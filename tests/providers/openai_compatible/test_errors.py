@@ -262,3 +262,9 @@ def test_a_secret_is_blotted_out_however_it_is_spelt(echoed: str) -> None:
     error = ErrorReader("acme", "m", ["ab/cD+ef==GH"]).of_response(400, {"x-request-id": f"r-{echoed}"}, body)
     assert echoed not in str(error)
     assert error.request_id == "r-[redacted]"
+
+
+@pytest.mark.parametrize("word", ["a" * 60_000, "a." * 30_000, "'a" * 30_000])
+def test_a_long_word_in_a_refusal_is_read_in_no_time(word: str) -> None:
+    body = json.dumps({"error": {"message": f"does not support {word} {word} is not supported"}}).encode()
+    assert repair(400, body, {"model": "m", "messages": [], "seed": 1}) is None

@@ -67,6 +67,13 @@ class Cell:
         if aborted:
             raise CallAborted
 
+    def see(self, stream: object) -> None:
+        """The call goes on over the stream that was opened, of botocore where it is one. For clients whose connections
+        tell nothing. Raises CallAborted as `attach` does."""
+        if not self.seen:
+            raw = getattr(stream, "_raw_stream", None)  # of a botocore EventStream, which promises no such name
+            self.attach(raw, getattr(getattr(raw, "connection", None), "sock", None))
+
     def detach(self, owner: object) -> bool:
         """The connection `owner` is done with this call. True: its socket has been shut down, and is of no more use.
 

@@ -12,10 +12,12 @@ from .client import Client
 from .errors import ErrorReader
 from .inference_profile import has_no_profile, profile_ids, wants_profile
 from .pump import Answer, Event, Pump
+from .readings import head_of
 from .repair import repair
 from .request import Expected, build_request, expected_of
 from .threads import NoThread, Threads
 
+_FRAMING = frozenset({"connection", "content-length", "transfer-encoding"})
 _NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 _VALUE = re.compile(r"[\t\x20-\x7e]*")
 
@@ -84,6 +86,7 @@ class Call:
             else:
                 raise self.error(failure, during=_BEFORE)
         self._ids.current = self.model_id
+        self.errors.request_id = head_of(answer.get("ResponseMetadata"), None).id
         return answer
 
     @property
@@ -115,7 +118,8 @@ class Call:
             return ProviderTimeoutError(str(failure), provider=self.errors.provider, model_id=self.errors.model_id)
         response = _response(failure)
         if response is not None:
-            return self.errors.of_client_error(response, self._operation)
+            in_stream = any(cls.__name__ == "EventStreamError" for cls in type(failure).__mro__)
+            return self.errors.of_client_error(response, self._operation, in_stream=in_stream)
         return self.errors.of_transport(failure, during=during, begun=begun)
 
 
@@ -131,8 +135,10 @@ def _response(failure: BaseException) -> Mapping[str, object] | None:
 def _header_fault(headers: Mapping[str, object]) -> str | None:
     """What is wrong with the first header that cannot be sent, without quoting its value."""
     for name, text in headers.items():
-        if not _NAME.fullmatch(name):
+        if not isinstance(name, str) or not _NAME.fullmatch(name):
             return f"headers: {name!r} is not the name of a header"
+        if name.lower() in _FRAMING:
+            return f"headers[{name!r}] belongs to the client: it says where the body ends"
         if text is not None and (not isinstance(text, str) or not _VALUE.fullmatch(text)):
             return f"headers[{name!r}] is a string without line breaks, in ASCII"
     return None

@@ -72,7 +72,9 @@ def own_client(model_id: str, region: str | None, profile: str | None, endpoint_
             )
         client = session.client("bedrock-runtime", endpoint_url=endpoint_url, config=settings)
     except (BotoCoreError, ValueError) as error:
-        raise ConfigError(f"no Bedrock client can be made: {error}") from None
+        # botocore quotes an endpoint whole, with what stands before its host.
+        said = type(error).__name__ if endpoint_url is not None and endpoint_url in str(error) else str(error)
+        raise ConfigError(f"no Bedrock client can be made: {said}") from None
     return _abortable(client, size, client.close)
 
 
@@ -107,6 +109,12 @@ def _abortable(client: BedrockClient, size: int, close: Callable[[], None]) -> C
 
     meta = getattr(client, "meta", None)
     if not connections.is_botocore_client(client):
+        warnings.warn(
+            f"the given client is a {type(client).__name__} and none of botocore's: a call that is cancelled before "
+            "its answer has begun returns at once, and its thread stays taken until the answer begins or the client "
+            "gives up",
+            stacklevel=4,
+        )
         return Client(client, _text(getattr(meta, "region_name", None)), None, False, close)
     region, host = _text(getattr(meta, "region_name", None)), _host(getattr(meta, "endpoint_url", None))
     connections.hook_calls(client)

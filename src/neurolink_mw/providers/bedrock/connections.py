@@ -8,11 +8,13 @@ used for, stays as it was: the session is held by a second client object, which 
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from copy import copy
 from functools import partial
 from http.client import IncompleteRead
 from typing import Any, Protocol, cast
+from weakref import WeakSet
 
 from botocore import awsrequest
 from botocore.client import BaseClient
@@ -127,6 +129,7 @@ def noting_client(client: BedrockClient, pool_size: int) -> ClosableClient | Non
         noting._endpoint = copy(endpoint)
         noting._endpoint.http_session = own
         noting.close = partial(_close_session, own)
+        _sessions.add(own)
     except (AttributeError, TypeError):
         return None
     return cast("ClosableClient", noting)
@@ -140,6 +143,21 @@ def _close_session(session: Any) -> None:
         for pool in pools:
             if pool is not None:  # taken out meanwhile
                 pool.close()
+
+
+_sessions: WeakSet[Any] = WeakSet()
+
+
+def _forget_connections() -> None:
+    """In a forked process: connections that its parent uses, too, would bring each the other's answers."""
+    for session in list(_sessions):
+        session._proxy_managers = {}
+        session._manager = type(session._manager)(**session._get_pool_manager_kwargs())
+        session._manager.pool_classes_by_scheme = _POOLS
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget_connections)
 
 
 def is_botocore_client(client: object) -> bool:

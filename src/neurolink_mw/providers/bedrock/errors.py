@@ -30,13 +30,15 @@ from ...protocol.overflow import overflow_figures
 from ...protocol.retry_after import retry_after
 
 EXCERPT_LENGTH: Final = 300
-_READ_LENGTH = 64 * 1024
+_READ_LENGTH = 4096
 
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]+")
 # A refused signature is answered with the canonical request, session token included.
-_SIGNED = re.compile(r"(?is)\s*the canonical string for this request should have been.*")
+_SIGNED = re.compile(r"(?is)the canonical string for this request should have been.*")
 _KEYS = re.compile(
     r"\b(?:A3T|AKIA|ASIA|ABIA|ACCA)[A-Z0-9]{12,}\b|\b(?:bedrock-api-key-|ABSK)[\w+/=-]{8,}|(?i:\bbearer\s+[\w.~+/=-]{8,})"
+    r"|(?i:(?<=secret_access_key)|(?<=secretaccesskey)|(?<=session_token)|(?<=sessiontoken)|(?<=security-token))"
+    r"[\"'\s]{0,3}[:=]\s?[\"']?[\w+/=.-]{8,}"
 )
 _OVERFLOW = re.compile(
     r"(?i)(?:input|prompt|conversation|request) is too long|too many (?:input|prompt) tokens|maximum context length"
@@ -107,16 +109,20 @@ _NOT_SENDABLE = frozenset({"InvalidEndpointDiscoveryConfigurationError", "Unknow
 
 
 class ErrorReader:
-    """Makes typed errors for one call. provider, model_id: who was asked."""
+    """Makes typed errors for one call. provider, model_id: who was asked; request_id: of the answer that came, once one
+    has."""
 
-    __slots__ = ("model_id", "provider")
+    __slots__ = ("model_id", "provider", "request_id")
 
     def __init__(self, provider: str | None = None, model_id: str | None = None) -> None:
         self.provider = provider
         self.model_id = model_id
+        self.request_id: str | None = None
 
-    def of_client_error(self, response: Mapping[str, object], operation: str | None = None) -> ProviderError:
-        """The error of an answer that botocore parsed: `ClientError.response`, of an event stream too.
+    def of_client_error(
+        self, response: Mapping[str, object], operation: str | None = None, *, in_stream: bool = False
+    ) -> ProviderError:
+        """The error of an answer that botocore parsed: `ClientError.response`; in_stream: `EventStreamError.response`.
 
         operation: the API operation, as in `Converse`.
         """
@@ -126,7 +132,8 @@ class ErrorReader:
         }
         code, message = _text(said.get("Code")), _text(said.get("Message")) or _text(response.get("message"))
         original = _status(response.get("originalStatusCode"))
-        if ":message-type" in headers:  # botocore gives the frame's headers, and 400, to an error inside a stream
+        # An error inside a stream comes without an answer of its own, or with the frame's headers, by release.
+        if in_stream or ":message-type" in headers:
             return self.of_event(code, message or headers.get(":error-message"), original_status=original)
         status = _status(metadata.get("HTTPStatusCode")) or _status(code)
         cls, retryable = _kind(code, status, message, original)
@@ -177,7 +184,7 @@ class ErrorReader:
 
     def interrupted(self, what: str) -> StreamInterruptedError:
         """The error of a stream that ended before its terminal event."""
-        return StreamInterruptedError(what, provider=self.provider, model_id=self.model_id)
+        return StreamInterruptedError(what, provider=self.provider, model_id=self.model_id, request_id=self.request_id)
 
     def malformed(self, what: str, *, status: int | None = None, request_id: str | None = None) -> ProviderError:
         """The error of an answer that is none. what: what is wrong with it, without its content."""
@@ -203,7 +210,7 @@ class ErrorReader:
             status=status,
             retryable=retryable,
             retry_after=wait,
-            request_id=request_id or None,
+            request_id=request_id or self.request_id,
         )
         if isinstance(error, ContextOverflowError):
             error.prompt_tokens, error.limit_tokens = overflow_figures(message)
@@ -275,8 +282,8 @@ def _key(code: str) -> str:
 
 # Lines of botocore's report: `Unknown parameter in messages[0]: "x", must be one of: ...`,
 # `Invalid type for parameter messages[0].content, value: ..., type: ...`.
-_IN = re.compile(r'^(Unknown|Missing required) parameter in (\S+?): "([\w.-]{1,64})"')
-_OF = re.compile(r"^(Invalid (?:type|length|range|value|keys?)\b|Invalid \w+)[^,]*? for parameter (\S+?)(?:,|$)")
+_IN = re.compile(r'^(Unknown|Missing required) parameter in ([^\s:]{1,500}): "([\w.-]{1,64})"')
+_OF = re.compile(r"^(Invalid \w{1,20})(?: [\w ]{0,40})? for parameter ([^\s,]{1,500})(?:,|$)")
 
 
 def _places(report: str) -> str:

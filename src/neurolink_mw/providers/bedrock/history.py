@@ -54,6 +54,8 @@ def prompt_of(
     A tool result gets the name of the nearest tool use before it with its id. Raises BridgeShapeError that names the
     place, as in `conversation[2].content[0]`, for what is no Converse conversation: nothing is skipped.
     """
+    if not isinstance(conversation, Sequence):
+        raise BridgeShapeError(f"a conversation is a list of messages, not {type(conversation).__name__}")
     reader = _Reader()
     for index, message in enumerate(conversation):
         reader.read(message, f"conversation[{index}]")
@@ -151,6 +153,8 @@ _Named = tuple[str, object, Mapping[str, object]]
 def _system_of(system: str | Sequence[Mapping[str, object]] | None) -> list[SystemMessage]:
     if system is None or isinstance(system, str):
         return [SystemMessage(system)] if system is not None and system.strip() else []
+    if not isinstance(system, Sequence):
+        raise BridgeShapeError(f"system is a text or a list of blocks, not {type(system).__name__}")
     return _system_messages([_block(block, f"system[{n}]")[2] for n, block in enumerate(system)], "system", {})
 
 
@@ -222,6 +226,8 @@ def _block(block: object, place: str) -> _Named:
         stored(block)
     except TypeError as error:
         raise BridgeShapeError(f"{place}: {error}, and bytes aside a block is JSON") from None
+    except RecursionError:
+        raise BridgeShapeError(f"{place}: is nested too deeply") from None
     return kind, block[kind], block
 
 

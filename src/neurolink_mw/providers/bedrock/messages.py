@@ -114,7 +114,7 @@ class _Writer:
                 continue
             if not isinstance(message, UserMessage | AssistantMessage | ToolMessage):
                 raise self._errors.refused(
-                    f"{place}: expected a system, user, assistant or tool message, not {message!r}"
+                    f"{place}: expected a system, user, assistant or tool message, not {type(message).__name__}"
                 )
             for number, part in enumerate(message.content):
                 where = f"{place}.content[{number}]"

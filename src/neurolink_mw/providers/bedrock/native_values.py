@@ -25,19 +25,26 @@ _BYTES: Final = "$bytes"
 _PLAIN: Final = "$json"  # a mapping of the caller's own that looks like one of these two
 
 
-def plain(data: object, place: str, errors: ErrorReader) -> object:
+DEPTH: Final = 200
+"""How many levels a JSON value may have. botocore, and the service's own parsers, recurse."""
+
+
+def plain(data: object, place: str, errors: ErrorReader, depth: int = 0) -> object:
     """A JSON value as plain dicts and lists. Bytes become base64, as everywhere where JSON is due.
 
-    Raises InvalidRequestError that names the place for what has no JSON form, a number that is not finite included.
+    Raises InvalidRequestError that names the place for what has no JSON form, a number that is not finite included, and
+    for what is nested more than 200 levels deep.
     """
+    if depth > DEPTH:
+        raise errors.refused(f"{place}: is nested more than {DEPTH} levels deep")
     if data is None or isinstance(data, bool | int):
         return data
     if isinstance(data, str):
         return str.__str__(data)
     if isinstance(data, Mapping):
-        return {str(key): plain(item, place, errors) for key, item in data.items()}
+        return {str(key): plain(item, place, errors, depth + 1) for key, item in data.items()}
     if isinstance(data, list | tuple):
-        return [plain(item, place, errors) for item in data]
+        return [plain(item, place, errors, depth + 1) for item in data]
     if isinstance(data, float) and math.isfinite(data):
         return data
     if isinstance(data, bytes):
@@ -55,7 +62,7 @@ def json_text(data: object, place: str, errors: ErrorReader) -> str:
 
 
 def stored(native: object) -> JSON:
-    """A native value as JSON that `restored` turns back into the same value."""
+    """A native value as JSON that `restored` turns back into the same value. TypeError for what has no JSON form."""
     if isinstance(native, Mapping):
         kept = {str(key): stored(item) for key, item in native.items()}
         return {_PLAIN: kept} if len(kept) == 1 and (_BYTES in kept or _PLAIN in kept) else kept

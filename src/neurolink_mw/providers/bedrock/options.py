@@ -59,7 +59,7 @@ def read_provider_options(options: CallOptions, errors: ErrorReader, warnings: l
     Unknown entries are left out and named in a warning, since botocore refuses a request that holds them. Raises
     InvalidRequestError that names the entry.
     """
-    given = _given(options)
+    given = _given(options, errors)
     members: dict[str, object] = {}
     for name in MEMBERS & given.keys():
         members[name] = _member(name, plain(given[name], _place(name), errors), errors)
@@ -95,8 +95,10 @@ def part_options(provider_options: Mapping[str, object] | None) -> JSONObject:
     return own if isinstance(own, Mapping) else {}
 
 
-def _given(options: CallOptions) -> dict[str, object]:
+def _given(options: CallOptions, errors: ErrorReader) -> dict[str, object]:
     own = (options.provider_options or {}).get(KEY) or {}
+    if not isinstance(own, Mapping):
+        raise errors.refused(f"provider_options[{KEY!r}] is an object, not {type(own).__name__}")
     return {name: item for name, item in own.items() if item is not None}
 
 
@@ -107,8 +109,10 @@ def _member(name: str, item: object, errors: ErrorReader) -> object:
         return _object(name, item, errors)
     if name == "projectIdentifier" and not isinstance(item, str):
         raise errors.refused(f"{_place(name)} is a string, not {type(item).__name__}")
-    if name == "additionalModelResponseFieldPaths" and not isinstance(item, list):
-        raise errors.refused(f"{_place(name)} is a list of JSON pointers, not {type(item).__name__}")
+    if name == "additionalModelResponseFieldPaths" and not (
+        isinstance(item, list) and all(isinstance(pointer, str) for pointer in item)
+    ):
+        raise errors.refused(f"{_place(name)} is a list of JSON pointers, which are strings")
     return item
 
 

@@ -242,6 +242,7 @@ class Pump:
             if self._closed:
                 return False
         if stream is not None:
+            self._cell.see(stream)
             self._iterator = iter(stream)
         self._answer = answer
         self._bell.ring()

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeAlias
 
 from ...protocol import CallWarning
 from .request import SETTINGS
@@ -26,7 +26,8 @@ _FEATURES: Final = {
     "output_config": "reasoning",
 }
 # How a service or a model behind it says that it does not take a parameter, and the parameter's name in it.
-_NAME = r"[`'\"\[]?(?P<name>[A-Za-z]\w*)[\w.]*[`'\"\]]?"
+# Its length is bounded, and it begins where a word begins: a message may quote a long word of the request.
+_NAME = r"[`'\"\[]?(?<![\w.])(?P<name>[A-Za-z][\w.]{0,127})(?![\w.])[`'\"\]]?"
 _SAYINGS = tuple(
     re.compile(pattern, re.IGNORECASE)
     for pattern in (
@@ -38,6 +39,13 @@ _SAYINGS = tuple(
         rf"[`'\"]\w+[`'\"] and {_NAME} cannot both be",
     )
 )
+
+
+_READ_LENGTH = 4096
+_NESTED = 3
+
+Path: TypeAlias = tuple[str, ...]
+"""Where a parameter is in a request: a member, a name in it, and where that is an object a name in that."""
 
 
 class Repair(NamedTuple):
@@ -54,31 +62,49 @@ def repair(response: Mapping[str, object], native: Mapping[str, object]) -> Repa
     error = response.get("Error")
     if not isinstance(error, Mapping) or "validation" not in str(error.get("Code")).lower():
         return None
-    message = str(error.get("Message"))
+    message = str(error.get("Message"))[:_READ_LENGTH]
+    sent = list(_parameters(native))
+    if not sent:
+        return None
     for said in (found["name"] for saying in _SAYINGS for found in saying.finditer(message)):
-        for member, name in _parameters(native):
-            if _plain(name) == _plain(said):
-                details = f"the model refused {name}, so the request was sent again without it"
-                return Repair(
-                    _without(native, member, name), CallWarning("unsupported", _FEATURES.get(name, name), details)
-                )
+        if (path := _meant(said, message, sent)) is not None:
+            details = f"the model refused {path[-1]}, so the request was sent again without it"
+            warning = CallWarning("unsupported", _FEATURES.get(path[-1], path[-1]), details)
+            return Repair(_without(native, path), warning)
     return None
 
 
-def _parameters(native: Mapping[str, object]) -> Iterator[tuple[str, str]]:
+def _parameters(native: Mapping[str, object]) -> Iterator[Path]:
+    """The places of all that may be left out, those inside of an object before the object."""
     for member in (_INFERENCE, _FIELDS):
         group = native.get(member)
-        for name in group if isinstance(group, Mapping) else ():
-            if member == _FIELDS or name in SETTINGS.values():
-                yield member, name
+        for name, item in group.items() if isinstance(group, Mapping) else ():
+            if member == _INFERENCE and name not in SETTINGS.values():
+                continue
+            if isinstance(item, Mapping):
+                yield from ((member, name, inner) for inner in item)
+            yield member, name
 
 
-def _without(native: Mapping[str, object], member: str, name: str) -> dict[str, object]:
-    group = native[member]
-    assert isinstance(group, Mapping)
-    rest = {key: item for key, item in group.items() if key != name}
-    repaired = {key: item for key, item in native.items() if key != member}
-    return {**repaired, member: rest} if rest else repaired
+def _meant(said: str, message: str, sent: list[Path]) -> Path | None:
+    """The parameter that a message names. Of several of one name it is the one whose object is named, too."""
+    *outer, name = said.split(".")
+    fitting = [path for path in sent if _plain(path[-1]) == _plain(name)]
+    if outer and not fitting:  # a field of an object that was sent, as in `thinking.type`
+        return _meant(outer[0], message, sent)
+    named = [path for path in fitting if len(path) == _NESTED and re.search(rf"\b{re.escape(path[1])}\b", message)]
+    return next(iter(named or sorted(fitting, key=len)), None)
+
+
+def _without(native: Mapping[str, object], path: Path) -> dict[str, object]:
+    """A request without what is at `path`, and without objects that are empty then."""
+    key, *further = path
+    rest = {name: item for name, item in native.items() if name != key}
+    inner = native[key]
+    if not further or not isinstance(inner, Mapping):
+        return rest
+    kept = _without(inner, tuple(further))
+    return {**rest, key: kept} if kept else rest
 
 
 def _plain(name: str) -> str:

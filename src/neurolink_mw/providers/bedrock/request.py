@@ -6,6 +6,7 @@ something: botocore refuses empty tool lists, and Converse blank texts.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Final, NamedTuple
 
@@ -94,7 +95,7 @@ def build_request(
         raise errors.refused("prompt: none of its messages says anything")
     if plan.config is not None:
         native["toolConfig"] = plan.config
-    if inference := _inference(options, own, thinking, warnings):
+    if inference := _inference(options, own, thinking, errors, warnings):
         native["inferenceConfig"] = inference
     output = _output_config(own, options.response_format if native_json else None, thinking, errors)
     if output:
@@ -152,13 +153,15 @@ def _without_trailing_space(messages: list[dict[str, object]]) -> list[dict[str,
 
 
 def _inference(
-    options: CallOptions, own: ProviderOptions, thinking: Thinking, warnings: list[CallWarning]
+    options: CallOptions, own: ProviderOptions, thinking: Thinking, errors: ErrorReader, warnings: list[CallWarning]
 ) -> dict[str, object]:
     native: dict[str, object] = {}
     for name, member in SETTINGS.items():
         setting = getattr(options, name)
         if setting is None:
             continue
+        if isinstance(setting, float) and not math.isfinite(setting):
+            raise errors.refused(f"{name}: is a finite number")
         if thinking.on and name in _SAMPLING:
             warnings.append(CallWarning("unsupported", _SAMPLING[name], _NOT_WHILE_REASONING))
             continue
@@ -228,6 +231,7 @@ def _further(own: ProviderOptions, capabilities: Capabilities, stream: bool) -> 
     native = {name: item for name, item in sorted(own.members.items()) if name not in built}
     guardrail = native.get("guardrailConfig")
     if isinstance(guardrail, dict):
+        guardrail = {key: item for key, item in guardrail.items() if item is not None}
         if stream:
             # Said explicitly: asynchronous processing shows text before it is judged, and masks nothing.
             native["guardrailConfig"] = {"streamProcessingMode": "sync", **guardrail}

@@ -147,7 +147,8 @@ def _tool_spec(
 def _schema(schema: JSONObject, place: str, errors: ErrorReader) -> object:
     """A tool's input is an object, and Converse wants the schema to say so."""
     native = plain(schema, place, errors)
-    assert isinstance(native, dict)
+    if not isinstance(native, dict):
+        raise errors.refused(f"{place}: is an object that describes an object, not {type(schema).__name__}")
     return native if "type" in native else {"type": "object", **native}
 
 

@@ -66,7 +66,9 @@ def native_messages(
         elif isinstance(message, ToolMessage):
             messages.extend(_tool_results(message, place, provider, errors))
         else:
-            raise errors.refused(f"{place}: expected a system, user, assistant or tool message, not {message!r}")
+            raise errors.refused(
+                f"{place}: expected a system, user, assistant or tool message, not {type(message).__name__}"
+            )
     return messages
 
 

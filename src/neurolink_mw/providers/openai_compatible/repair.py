@@ -33,7 +33,8 @@ _CODES = frozenset(
     }
 )
 # What a message says of a parameter that is not supported, and the name in it.
-_NAME = r"[`'\"]?(?P<name>[a-z][\w.]*)[`'\"]?"
+# Its length is bounded, and it begins where a word begins: a message may quote a long word of the request.
+_NAME = r"[`'\"]?(?<![\w.])(?P<name>[a-z][\w.]{0,127})(?![\w.])[`'\"]?"
 _SAYINGS = tuple(
     re.compile(pattern, re.IGNORECASE)
     for pattern in (
@@ -41,7 +42,7 @@ _SAYINGS = tuple(
         rf"unrecognized request arguments? supplied: {_NAME}",
         rf"unexpected keyword argument {_NAME}",
         rf"(?:parameter|property|field|argument|option) {_NAME} is (?:unsupported|not (?:supported|permitted|allowed))",
-        r"[`'\"](?P<name>[a-z][\w.]*)[`'\"] is (?:unsupported|not (?:supported|permitted|allowed))",
+        r"[`'\"](?P<name>[a-z][\w.]{0,127})[`'\"] is (?:unsupported|not (?:supported|permitted|allowed))",
         rf"(?:extra (?:inputs|fields) (?:are )?not permitted)[,:]? (?:field:? )?{_NAME}",
         rf"{_NAME}:? extra (?:inputs|fields) (?:are )?not permitted",
         rf"extra_forbidden.{{0,40}}?'body', {_NAME}",  # pydantic's list of faults, printed into a message
@@ -52,6 +53,9 @@ _SAYINGS = tuple(
 _REFUSAL = re.compile(
     r"(?i)unsupported|unrecognized|unknown|unexpected|not (?:supported|permitted|allowed)|does(?: not|n't) support"
 )
+
+
+_READ_LENGTH = 4096
 
 
 class Repair(NamedTuple):
@@ -81,7 +85,7 @@ def repair(status: int, body: bytes, native: dict[str, JSON]) -> Repair | None:
 
 def _refused_parameter(body: bytes, native: dict[str, JSON]) -> str | None:
     details = error_details(parsed(body))
-    message = details.message or ""
+    message = (details.message or "")[:_READ_LENGTH]
     named: list[str] = []
     refusal = {details.code, details.type} & _CODES or _REFUSAL.search(message)
     if details.param and refusal:
