@@ -1,11 +1,13 @@
 """Local servers that speak the wire formats of model providers over real sockets, on the standard library alone.
 
 A reply is a value (`reply`), laid out as writes and pauses (`plan`), sent over HTTP/1.1 (`http1`, `connection`) by a
-server in a thread (`server`), which keeps a `journal`. `openai` and `bedrock` know their formats, `converse_rules` what
-Bedrock refuses; no client and no model lives here.
+server in a thread (`server`), which keeps a `journal`. `openai`, `bedrock` and `anthropic` know their formats,
+`converse_rules` and `anthropic_rules` what Bedrock and Anthropic refuse; no client and no model lives here.
 """
 
-from neurolink_mw.testing.wire import bedrock, eventstream, openai
+from neurolink_mw.testing.wire import anthropic, bedrock, eventstream, openai
+from neurolink_mw.testing.wire.anthropic import StreamReply
+from neurolink_mw.testing.wire.anthropic import server as anthropic_server
 from neurolink_mw.testing.wire.bedrock import EventsReply
 from neurolink_mw.testing.wire.bedrock import server as bedrock_server
 from neurolink_mw.testing.wire.journal import Exchange, Journal, Outcome
@@ -31,6 +33,9 @@ __all__ = [
     "ScriptedReply",
     "ScriptedServer",
     "SseReply",
+    "StreamReply",
+    "anthropic",
+    "anthropic_server",
     "bedrock",
     "bedrock_server",
     "eventstream",
