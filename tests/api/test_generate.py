@@ -261,6 +261,32 @@ async def test_what_does_not_fit_is_an_error_that_says_why_and_the_result_stays(
     assert caught.value.problems
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        '```json\n{"city": "Oslo", "degrees": 4}\n```',
+        'Here it is: {"city": "Oslo", "degrees": 4}. Anything else?',
+        "{'city': 'Oslo', 'degrees': 4,}",
+        'First {"city": "Rome"}, then {"city": "Oslo", "degrees": 4}',
+    ],
+)
+async def test_an_output_with_words_around_it_or_loose_ends_is_read(text: str) -> None:
+    result = await generate(ScriptedModel(text), "Hi", output=Forecast)
+    assert result.output == Forecast(city="Oslo", degrees=4)
+    assert result.text == text
+
+
+async def test_an_output_that_breaks_off_is_not_completed() -> None:
+    with pytest.raises(SchemaValidationError):
+        _ = (await generate(ScriptedModel('{"city": "Oslo", "degrees": 4'), "Hi", output=Forecast)).output
+
+
+async def test_a_list_that_the_model_did_not_put_under_the_key_is_read_where_it_fits() -> None:
+    assert (await generate(ScriptedModel("```json\n[1, 2]\n```"), "Hi", output=list[int])).output == [1, 2]
+    with pytest.raises(SchemaValidationError):
+        _ = (await generate(ScriptedModel('["a"]'), "Hi", output=list[int])).output
+
+
 async def test_an_answer_that_was_cut_is_no_output() -> None:
     cut = GenerateResult((Text('{"city": "Oslo", "degrees": 4}'),), FinishReason("length"))
     with pytest.raises(SchemaValidationError, match="the answer is not whole: it ended with 'length'"):

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from ..errors import ConfigError
-from ..protocol import JSONObject
+from ..protocol import JSON, JSONObject
 from .drafts import DEFAULT, Draft, draft_of
 from .places import place
 from .plain import NotJson, plain, plain_schema
@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
 MOST_PROBLEMS = 10
 """A value that is wrong all over is told so often; the rest shows when these are mended."""
+
+MOST_MISFITS = 200
 
 
 class SchemaChecker:
@@ -33,6 +35,11 @@ class SchemaChecker:
         self._schema = plain_schema(schema, where)
         self._validator = _compiled(self._schema, where)
 
+    @property
+    def schema(self) -> JSONObject | bool:
+        """The checker's own copy of the schema, which is not to be changed."""
+        return cast("JSONObject | bool", self._schema)
+
     def problems(self, value: object, *, root: str = "value") -> tuple[str, ...]:
         """What is wrong with a value, at most ten sentences in the value's own order; none when it is valid.
 
@@ -49,6 +56,13 @@ class SchemaChecker:
         if self._validator.is_valid(known):
             return ()
         return problems_in(self._validator.iter_errors(known), self._schema, known, root, MOST_PROBLEMS)
+
+    def misfits(self, value: JSON, most: int = MOST_MISFITS) -> tuple[tuple[str | int, ...], ...]:
+        """The places of the first `most` faults of a value that is JSON, each once; those within the one form that was
+        meant among them, where there are several."""
+        from .problems import places_in
+
+        return places_in(self._validator.iter_errors(value), value, most)
 
 
 def _compiled(schema: dict[str, object] | bool, where: str) -> Validator:

@@ -31,6 +31,18 @@ def problems_in(errors: Iterable[ValidationError], schema: Schema, value: Any, r
     return tuple(found)
 
 
+def places_in(errors: Iterable[ValidationError], value: Any, most: int) -> tuple[tuple[str | int, ...], ...]:
+    """Where the first `most` errors are, each place once; of an error in all forms of several, also where that within
+    the one that was meant is."""
+    found: dict[tuple[str | int, ...], None] = {}
+    for error in errors:
+        for one in (error, *_narrowed(error)):
+            found.setdefault(tuple(_steps(value, one.instance_path)))
+        if len(found) >= most:
+            break
+    return tuple(found)[:most]
+
+
 def sentence(error: ValidationError, schema: Schema, value: Any, root: str) -> str:
     """One problem: the place, and what is allowed there."""
     return f"{place(root, _steps(value, error.instance_path))}: {_words(error, schema)}"

@@ -21,10 +21,11 @@ _NOT_AT_A_ROOT = frozenset({"$ref", "allOf", "anyOf", "enum", "not", "oneOf"})
 @dataclass(frozen=True, slots=True)
 class Wrapped:
     """schema: a schema with an object at its root. key: where in that object the value is, or None where the value is
-    the object itself."""
+    the object itself. warnings: of `answer_schema`, a sentence for each thing that could not be inlined."""
 
     schema: JSONObject
     key: str | None
+    warnings: tuple[str, ...] = ()
 
 
 def wrap_root(schema: JSONObject | bool) -> Wrapped:
