@@ -19,6 +19,7 @@ from neurolink_mw.providers.bedrock.errors import ErrorReader
 from neurolink_mw.providers.bedrock.request import Expected, build_request, expected_of
 from neurolink_mw.providers.bedrock.response import parse_response
 from neurolink_mw.providers.bedrock.stream import ConverseStream
+from neurolink_mw.structured import FINAL_RESULT_DESCRIPTION, FINAL_RESULT_INSTRUCTION
 
 from .native import Json, check_request
 
@@ -69,6 +70,17 @@ def _redacted(data: str) -> list[Json]:
     ]
 
 
+_CITY: Json = {
+    "type": "object",
+    "properties": {"city": {"type": "string"}},
+    "required": ["city"],
+    "additionalProperties": False,
+}
+FINAL_RESULT: Json = {
+    "toolSpec": {"name": "final_result", "description": FINAL_RESULT_DESCRIPTION, "inputSchema": {"json": _CITY}}
+}
+ANSWER_BY_TOOL = [{"text": FINAL_RESULT_INSTRUCTION.strip()}]
+
 # A request: changes of its body (None: taken out), or REFUSED; and the warnings, where they differ.
 _LATE = {"role": "user", "content": [{"text": "Hello"}, {"text": "late rule"}, {"text": "again"}]}
 REQUESTS: dict[str, tuple[Json | str, list[str] | None, str]] = {
@@ -111,12 +123,28 @@ REQUESTS: dict[str, tuple[Json | str, list[str] | None, str]] = {
         None,
         "Converse has a member for it",
     ),
-    "BR-056": (REFUSED, None, "a forced tool would take the caller's tools away"),
-    "BR-059": (REFUSED, None, "a schema in the prompt is no promise"),
-    "BR-060": (
-        {"additionalModelRequestFields.output_config": None, "outputConfig": {"textFormat": JSON_FORMAT}},
+    "BR-056": (
+        {
+            "toolConfig.tools.1.toolSpec": FINAL_RESULT["toolSpec"],
+            "toolConfig.toolChoice": None,
+            "system": ANSWER_BY_TOOL,
+        },
         None,
-        "Converse has a member for it",
+        "a forced tool would take the caller's tools away",
+    ),
+    "BR-059": (
+        {"toolConfig.tools.1": FINAL_RESULT, "system": ANSWER_BY_TOOL},
+        None,
+        "a schema in the prompt is no promise, a tool's schema is one",
+    ),
+    "BR-060": (
+        {
+            "additionalModelRequestFields.output_config": None,
+            "toolConfig": {"tools": [FINAL_RESULT]},
+            "system": ANSWER_BY_TOOL,
+        },
+        None,
+        "this model has no native format, and a tool that is only offered goes with reasoning",
     ),
     "BR-064": ({"anthropicBeta": None}, None, "botocore refuses a member that is none of Converse"),
     "BR-073": (
@@ -181,8 +209,8 @@ STREAMS: dict[str, tuple[list[Json], str]] = {
         "one name for redacted reasoning, the one that goes back",
     ),
     "BR-107": (
-        [*_text("sure"), TEXT_END, *_JSON_TEXT, _finish("stop", "tool_use", _USAGE)],
-        "a JSON answer is shown while it comes",
+        [*_JSON_TEXT, _finish("stop", "tool_use", _USAGE)],
+        "a JSON answer is shown while it comes, and nothing beside it: it could not be parsed then",
     ),
     **dict.fromkeys(("BR-112", "BR-113", "BR-114", "BR-116"), _FAILED),
     "BR-118": ([*_text("par"), ERROR, TEXT_END, _finish("error", "end_turn")], "(c) the reason stays error"),

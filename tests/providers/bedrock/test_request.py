@@ -25,6 +25,7 @@ from neurolink_mw.protocol import (
 from neurolink_mw.providers.bedrock.capabilities import Capabilities, capabilities_of
 from neurolink_mw.providers.bedrock.options import BUILT, MEMBERS
 from neurolink_mw.providers.bedrock.request import Expected, build_request, expected_of
+from neurolink_mw.structured import FINAL_RESULT_INSTRUCTION, AnswerTool
 from neurolink_mw.testing.wire.converse_rules import faults
 
 from .conversations import PROMPTS
@@ -303,7 +304,7 @@ def test_json_is_native_where_the_model_has_it_also_with_tools() -> None:
     wanted = ResponseFormat("json", SCHEMA, "city", "a city")
     native, _ = request(options(response_format=wanted, tools=[LOOK]))
     definition = native["outputConfig"]["textFormat"]["structure"]["jsonSchema"]
-    assert json.loads(definition.pop("schema")) == SCHEMA
+    assert json.loads(definition.pop("schema")) == {**SCHEMA, "additionalProperties": False}
     assert definition == {"name": "city", "description": "a city"}
     assert "toolChoice" not in native["toolConfig"]
 
@@ -322,11 +323,78 @@ def test_json_by_a_tool_keeps_the_calls_of_the_history() -> None:
     assert warnings == []
 
 
-def test_json_by_a_tool_beside_other_tools_is_refused_with_the_remedy() -> None:
-    with pytest.raises(InvalidRequestError, match=r"response_format: .*leave out the tools or the schema"):
-        request(options(response_format=JSON_FORMAT, tools=[LOOK]), HAIKU)
-    native, _ = request(options(response_format=JSON_FORMAT, tools=[LOOK], tool_choice=ToolChoice("none")), HAIKU)
+def test_beside_other_tools_the_answer_s_tool_stands_last_and_nothing_is_forced() -> None:
+    call = options(SystemMessage("Be brief."), said("Hi"), response_format=JSON_FORMAT, tools=[LOOK])
+    native, warnings = request(call, HAIKU)
+    assert [tool["toolSpec"]["name"] for tool in native["toolConfig"]["tools"]] == ["look", "final_result"]
+    assert native["toolConfig"]["tools"][1]["toolSpec"]["inputSchema"] == {"json": SCHEMA}
+    assert "toolChoice" not in native["toolConfig"]
+    assert native["system"] == [{"text": "Be brief."}, {"text": FINAL_RESULT_INSTRUCTION.strip()}]
+    assert warnings == []
+
+
+def test_a_choice_of_the_call_stays_beside_the_answer_s_tool() -> None:
+    call = options(response_format=JSON_FORMAT, tools=[LOOK], tool_choice=ToolChoice("required"))
+    assert request(call, HAIKU)[0]["toolConfig"]["toolChoice"] == {"any": {}}
+
+
+def test_where_no_calls_are_wanted_the_answer_s_tool_is_forced() -> None:
+    choice = ToolChoice("none")
+    native, _ = request(options(response_format=JSON_FORMAT, tools=[LOOK], tool_choice=choice), HAIKU)
     assert [tool["toolSpec"]["name"] for tool in native["toolConfig"]["tools"]] == ["json"]
+    native, _ = request(options(*HISTORY, response_format=JSON_FORMAT, tools=[LOOK], tool_choice=choice), HAIKU)
+    assert [tool["toolSpec"]["name"] for tool in native["toolConfig"]["tools"]] == ["look", "final_result"]
+    assert native["toolConfig"]["toolChoice"] == {"tool": {"name": "final_result"}}
+    assert native["messages"] == request(options(*HISTORY, tools=[LOOK]), HAIKU)[0]["messages"]
+
+
+def test_beside_a_tool_of_that_name_the_schema_is_told_in_words_with_a_warning() -> None:
+    call = options(response_format=JSON_FORMAT, tools=[LOOK.replace(name="final_result")])
+    native, warnings = request(call, HAIKU)
+    assert len(native["toolConfig"]["tools"]) == 1
+    assert "JSON Schema" in native["system"][-1]["text"]
+    assert warnings == ["responseFormat"]
+    assert expected_of(call, native) == Expected()
+
+
+def test_a_schema_that_is_no_object_is_put_under_a_key_of_the_tool() -> None:
+    call = options(response_format=ResponseFormat("json", {"type": "array", "items": {"type": "string"}}))
+    native, _ = request(call, HAIKU)
+    (tool,) = native["toolConfig"]["tools"]
+    assert tool["toolSpec"]["inputSchema"]["json"]["required"] == ["value"]
+    assert expected_of(call, native) == Expected(AnswerTool("json", "value"))
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {"type": "object", "additionalProperties": {"type": "integer"}},
+        {"type": "object", "properties": {"data": {}}, "required": ["data"]},
+    ],
+)
+def test_what_native_output_cannot_carry_comes_by_a_tool(schema: Json) -> None:
+    call = options(response_format=ResponseFormat("json", schema))
+    native, warnings = request(call)
+    assert [tool["toolSpec"]["name"] for tool in native["toolConfig"]["tools"]] == ["json"]
+    assert warnings == []
+    native, warnings = request(call.replace(provider_options=own(structuredOutput="native")))
+    assert "textFormat" in native["outputConfig"]
+    assert warnings == ["responseFormat"]
+
+
+def test_a_tool_of_the_caller_s_that_is_not_sent_is_not_the_one_that_answers() -> None:
+    named = LOOK.replace(name="json")
+    call = options(response_format=JSON_FORMAT, tools=[named], tool_choice=ToolChoice("none"))
+    native, _ = request(call, HAIKU)
+    assert expected_of(call, native).answer == AnswerTool("json")
+
+
+def test_a_native_format_has_objects_that_are_closed() -> None:
+    open_schema: Json = {"type": "object", "properties": {"a": {"type": "integer", "minimum": 3}}}
+    native, _ = request(options(response_format=ResponseFormat("json", open_schema)))
+    sent = json.loads(native["outputConfig"]["textFormat"]["structure"]["jsonSchema"]["schema"])
+    assert sent["additionalProperties"] is False
+    assert "minimum" not in sent["properties"]["a"]
 
 
 def test_json_without_a_schema_sends_nothing() -> None:
@@ -377,10 +445,11 @@ def test_while_claude_reasons_a_forced_choice_is_left_to_it_with_one_warning(
     assert warnings == (["toolChoice"] if on and not free else [])
 
 
-def test_while_claude_reasons_json_is_native_since_no_tool_can_be_forced() -> None:
+def test_while_claude_reasons_the_answer_s_tool_is_offered_since_none_can_be_forced() -> None:
     call = options(response_format=JSON_FORMAT, provider_options=own(**(THINKING[1] or {})))
-    assert "toolConfig" not in request(call, HAIKU)[0]
-    assert "textFormat" in request(call, HAIKU)[0]["outputConfig"]
+    native, _ = request(call, HAIKU)
+    assert [tool["toolSpec"]["name"] for tool in native["toolConfig"]["tools"]] == ["final_result"]
+    assert "toolChoice" not in native["toolConfig"]
 
 
 @pytest.mark.parametrize(
@@ -451,8 +520,8 @@ def test_how_an_answer_is_read_follows_from_what_was_asked() -> None:
         return expected_of(call, build_request(model_id, call)[0])
 
     assert expected(options(), CLAUDE) == Expected()
-    assert expected(options(response_format=JSON_FORMAT), HAIKU).json_tool
-    assert not expected(options(response_format=JSON_FORMAT), CLAUDE).json_tool
+    assert expected(options(response_format=JSON_FORMAT), HAIKU).answer == AnswerTool("json")
+    assert expected(options(response_format=JSON_FORMAT), CLAUDE).answer is None
     assert expected(options(tools=[LOOK], tool_choice=ToolChoice("none")), CLAUDE).no_calls
     assert expected(options(tools=[LOOK.replace(name="look.up")]), CLAUDE).tool_names == {"lookup": "look.up"}
 

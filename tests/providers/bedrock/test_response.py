@@ -21,6 +21,7 @@ from neurolink_mw.protocol import (
 )
 from neurolink_mw.providers.bedrock.request import Expected
 from neurolink_mw.providers.bedrock.response import parse_response
+from neurolink_mw.structured import AnswerTool
 
 from .native import CLAUDE, PNG, USAGE, Json, own, own_metadata, whole
 
@@ -116,16 +117,37 @@ def test_names_are_the_callers_and_ids_are_unique() -> None:
 # --------------------------------------------------------------------------------------------------------- JSON, choice
 
 
-def test_a_json_answer_by_a_tool_is_text_beside_what_else_was_said() -> None:
-    expected = Expected(json_tool=True)
+def test_a_json_answer_by_a_tool_is_the_text() -> None:
+    expected = Expected(AnswerTool("json"))
     answer = read({"text": "sure"}, use(name="json", input={"city": "Oslo"}), reason="tool_use", expected=expected)
-    assert answer.content == (Text("sure"), Text('{"city":"Oslo"}'))
+    assert answer.content == (Text('{"city":"Oslo"}'),)
     assert (answer.finish_reason.unified, answer.finish_reason.raw) == ("stop", "tool_use")
     assert own_metadata(answer.provider_metadata)["isJsonResponseFromTool"] is True
 
 
+def test_calls_beside_a_json_answer_are_left_out_and_named() -> None:
+    expected = Expected(AnswerTool("final_result"))
+    answer = read(use(id="c2"), use(name="final_result", input={"a": 1}), reason="tool_use", expected=expected)
+    assert answer.content == (Text('{"a":1}'),)
+    assert answer.finish_reason.unified == "stop"
+    assert own_metadata(answer.provider_metadata)["unexecuted_tool_calls"] == ["look"]
+    assert [warning.type for warning in answer.warnings] == ["other"]
+
+
+def test_calls_without_an_answer_are_calls() -> None:
+    answer = read({"text": "sure"}, use(), reason="tool_use", expected=Expected(AnswerTool("final_result")))
+    assert answer.text == ""
+    assert (len(answer.tool_calls), answer.finish_reason.unified) == (1, "tool-calls")
+
+
+def test_an_answer_in_words_where_a_tool_was_to_give_it_has_a_warning() -> None:
+    answer = read({"text": "sure"}, reason="end_turn", expected=Expected(AnswerTool("final_result")))
+    assert answer.text == "sure"
+    assert ["answered in words" in (warning.message or "") for warning in answer.warnings] == [True]
+
+
 def test_a_cut_json_answer_is_still_cut() -> None:
-    answer = read(use(name="json"), reason="max_tokens", expected=Expected(json_tool=True))
+    answer = read(use(name="json"), reason="max_tokens", expected=Expected(AnswerTool("json")))
     assert answer.finish_reason.unified == "length"
 
 

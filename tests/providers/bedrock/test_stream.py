@@ -37,6 +37,7 @@ from neurolink_mw.providers.bedrock.errors import ErrorReader
 from neurolink_mw.providers.bedrock.request import Expected
 from neurolink_mw.providers.bedrock.response import parse_response
 from neurolink_mw.providers.bedrock.stream import ConverseStream, NativeEvent, parse_stream
+from neurolink_mw.structured import AnswerTool
 
 from .native import (
     BEGIN,
@@ -288,12 +289,29 @@ def test_a_block_of_a_new_kind_survives_piece_by_piece() -> None:
 
 
 def test_a_json_answer_by_a_tool_is_shown_as_text_while_it_comes() -> None:
-    expected = Expected(json_tool=True)
+    expected = Expected(AnswerTool("json"))
     parts = parts_of(tool_start(name="json"), tool_delta('{"a":'), tool_delta("1}"), stop(), *END, expected=expected)
     assert kinds(parts) == ["text-start", "text-delta", "text-delta", "text-end", "finish"]
     assert finish(parts) == ("stop", "tool_use")
     assert last(parts).provider_metadata == own(isJsonResponseFromTool=True, metrics={"latencyMs": 9})
     assert collect(parts_of(tool_start(name="json"), stop(), *END, expected=expected)).text == "{}"
+
+
+def test_calls_beside_a_json_answer_are_left_out_of_a_stream_and_named() -> None:
+    events = [delta("sure"), stop(), tool_start("t1", index=1), tool_delta("{}", 1), stop(1)]
+    answer = [tool_start("t2", "final_result", 2), tool_delta('{"a":1}', 2), stop(2)]
+    parts = parts_of(*events, *answer, *END, expected=Expected(AnswerTool("final_result")))
+    assert kinds(parts) == ["text-start", "text-delta", "text-end", "finish"]
+    assert collect(parts).text == '{"a":1}'
+    assert finish(parts) == ("stop", "tool_use")
+    assert own_metadata(last(parts).provider_metadata)["unexecuted_tool_calls"] == ["look"]
+
+
+def test_a_text_without_any_call_is_the_answer() -> None:
+    parts = parts_of(delta("sure"), stop(), ended(), METADATA, expected=Expected(AnswerTool("final_result")))
+    assert collect(parts).text == "sure"
+    told = own_metadata(last(parts).provider_metadata)["warnings"]
+    assert "answered in words" in told[0]["message"]
 
 
 def test_a_call_against_the_choice_is_passed_on_and_told_in_the_finish() -> None:

@@ -9,6 +9,7 @@ from neurolink_mw.errors import StreamInterruptedError
 from neurolink_mw.protocol import TextDelta, check_grammar
 from neurolink_mw.providers.bedrock.request import Expected
 from neurolink_mw.providers.bedrock.stream import ConverseStream, NativeEvent
+from neurolink_mw.structured import AnswerTool
 
 from .native import METADATA, delta, ended, finish, parts_of, stop
 
@@ -67,7 +68,7 @@ EVENTS: st.SearchStrategy[NativeEvent] = st.one_of(
         ]
     ),
 )
-EXPECTED = st.sampled_from([Expected(), Expected(json_tool=True), Expected(no_calls=True, tool_names={"f": "f.x"})])
+EXPECTED = st.sampled_from([Expected(), Expected(AnswerTool("json")), Expected(no_calls=True, tool_names={"f": "f.x"})])
 
 
 @settings(max_examples=400, deadline=None)

@@ -268,3 +268,10 @@ def test_a_secret_is_blotted_out_however_it_is_spelt(echoed: str) -> None:
 def test_a_long_word_in_a_refusal_is_read_in_no_time(word: str) -> None:
     body = json.dumps({"error": {"message": f"does not support {word} {word} is not supported"}}).encode()
     assert repair(400, body, {"model": "m", "messages": [], "seed": 1}) is None
+
+
+def test_a_choice_that_forbids_calls_is_never_left_out() -> None:
+    body = json.dumps({"error": {"message": "tool_choice is not supported", "param": "tool_choice"}}).encode()
+    native: dict[str, Any] = {"model": "m", "messages": [], "tools": [{}], "tool_choice": "none"}
+    assert repair(400, body, native) is None
+    assert repair(400, body, {**native, "tool_choice": "auto"}) is not None

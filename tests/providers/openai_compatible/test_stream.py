@@ -10,8 +10,8 @@ import pytest
 
 from neurolink_mw.errors import OverloadedError, ProviderError, RateLimitError, ServerError, StreamInterruptedError
 from neurolink_mw.protocol import File, Raw, Reasoning, Source, Text, collect
+from neurolink_mw.providers.common.sse import ServerSentEvent
 from neurolink_mw.providers.openai_compatible.response import parse_response
-from neurolink_mw.providers.openai_compatible.sse import ServerSentEvent
 from neurolink_mw.providers.openai_compatible.stream import ChatStream, NativeEvent, parse_stream
 
 from .chunks import CALLS, STOP, Json, call, chunk, errors, finish, kinds, parts_of

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Mapping
 from functools import partial
 
 from ...errors import ProviderError, ProviderTimeoutError
 from ...protocol import CallOptions, CallWarning
+from ..common.headers import header_fault
 from .client import Client
 from .errors import ErrorReader
 from .inference_profile import has_no_profile, profile_ids, wants_profile
@@ -16,10 +16,6 @@ from .readings import head_of
 from .repair import repair
 from .request import Expected, build_request, expected_of
 from .threads import NoThread, Threads
-
-_FRAMING = frozenset({"connection", "content-length", "transfer-encoding"})
-_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
-_VALUE = re.compile(r"[\t\x20-\x7e]*")
 
 
 class Ids:
@@ -51,7 +47,7 @@ class Call:
         self._headers: dict[str, str | None] = {}
         if options.headers and client.sends_headers:
             self._headers = dict(options.headers)
-            if (fault := _header_fault(self._headers)) is not None:
+            if (fault := header_fault(self._headers)) is not None:
                 raise errors.refused(fault)
             options = options.replace(headers=None)
         native, warnings = build_request(ids.own, options, provider=errors.provider or "", stream=stream)
@@ -130,15 +126,3 @@ def _response(failure: BaseException) -> Mapping[str, object] | None:
     """The answer that botocore made a ClientError of, or an EventStreamError."""
     response = getattr(failure, "response", None)
     return response if isinstance(response, Mapping) and "Error" in response else None
-
-
-def _header_fault(headers: Mapping[str, object]) -> str | None:
-    """What is wrong with the first header that cannot be sent, without quoting its value."""
-    for name, text in headers.items():
-        if not isinstance(name, str) or not _NAME.fullmatch(name):
-            return f"headers: {name!r} is not the name of a header"
-        if name.lower() in _FRAMING:
-            return f"headers[{name!r}] belongs to the client: it says where the body ends"
-        if text is not None and (not isinstance(text, str) or not _VALUE.fullmatch(text)):
-            return f"headers[{name!r}] is a string without line breaks, in ASCII"
-    return None

@@ -23,11 +23,10 @@ from ...errors import (
     ProviderTimeoutError,
     RateLimitError,
     ServerError,
-    StreamInterruptedError,
     provider_error_for_status,
 )
-from ...protocol.overflow import overflow_figures
 from ...protocol.retry_after import retry_after
+from ..common.error_maker import ErrorMaker
 
 EXCERPT_LENGTH: Final = 300
 _READ_LENGTH = 4096
@@ -108,16 +107,11 @@ _CONNECTION = frozenset(
 _NOT_SENDABLE = frozenset({"InvalidEndpointDiscoveryConfigurationError", "UnknownEndpointError", "InvalidRegionError"})
 
 
-class ErrorReader:
+class ErrorReader(ErrorMaker):
     """Makes typed errors for one call. provider, model_id: who was asked; request_id: of the answer that came, once one
     has."""
 
-    __slots__ = ("model_id", "provider", "request_id")
-
-    def __init__(self, provider: str | None = None, model_id: str | None = None) -> None:
-        self.provider = provider
-        self.model_id = model_id
-        self.request_id: str | None = None
+    __slots__ = ()
 
     def of_client_error(
         self, response: Mapping[str, object], operation: str | None = None, *, in_stream: bool = False
@@ -141,7 +135,7 @@ class ErrorReader:
         label = f"HTTP {status} {name}".rstrip() if status is not None else name or "the service reported an error"
         head = f"{operation}: {label}" if operation else label
         request_id = _text(metadata.get("RequestId")) or headers.get("x-amzn-requestid")
-        return self._make(cls, _sentence(head, cls, message), status, retryable, retry_after(headers), request_id)
+        return self.make(cls, _sentence(head, cls, message), status, retryable, retry_after(headers), request_id)
 
     def of_event(self, kind: str, message: str | None = None, *, original_status: int | None = None) -> ProviderError:
         """The error of an exception event inside a stream. kind: its name in any spelling, as `throttlingException` or
@@ -152,7 +146,7 @@ class ErrorReader:
         known = _KINDS.get(_key(kind))
         cls, retryable = _kind(kind, None if known is None else known[1], message, original_status)
         name = _name(kind) or "an error"
-        return self._make(
+        return self.make(
             cls, _sentence(f"{name} in the stream", cls, message), None if known is None else known[1], retryable
         )
 
@@ -167,54 +161,24 @@ class ErrorReader:
         if begun and kinds & _CONNECTION | kinds & _TIMEOUTS:
             return self.interrupted(message)
         if "ParamValidationError" in kinds:
-            return self._make(InvalidRequestError, f"botocore refuses the request: {_places(str(exception))}")
+            return self.make(InvalidRequestError, f"botocore refuses the request: {_places(str(exception))}")
         if kinds & _NO_CREDENTIALS:
             hint = "no usable AWS credentials: set them in the environment, a profile or the client"
-            return self._make(AuthenticationError, f"{message}: {hint}")
+            return self.make(AuthenticationError, f"{message}: {hint}")
         if kinds & _NOT_SENDABLE:
-            return self._make(InvalidRequestError, message)
+            return self.make(InvalidRequestError, message)
         if kinds & _TIMEOUTS:
-            return self._make(ProviderTimeoutError, message)
+            return self.make(ProviderTimeoutError, message)
         if "ResponseParserError" in kinds:
             return self.malformed(f"the answer could not be read: {message}")
         if kinds & _CONNECTION:
-            return self._make(ConnectionFailed, message)
+            return self.make(ConnectionFailed, message)
         # Of a handler that somebody has put on the client, or of a fault in it: another try fails the same way.
-        return self._make(ProviderError, f"the client failed: {message}")
-
-    def interrupted(self, what: str) -> StreamInterruptedError:
-        """The error of a stream that ended before its terminal event."""
-        return StreamInterruptedError(what, provider=self.provider, model_id=self.model_id, request_id=self.request_id)
+        return self.make(ProviderError, f"the client failed: {message}")
 
     def malformed(self, what: str, *, status: int | None = None, request_id: str | None = None) -> ProviderError:
         """The error of an answer that is none. what: what is wrong with it, without its content."""
-        return self._make(ProviderError, what, status, None, None, request_id)
-
-    def refused(self, message: str) -> InvalidRequestError:
-        """The error of a request that cannot be put into this format, found before anything was sent."""
-        return InvalidRequestError(message, provider=self.provider, model_id=self.model_id)
-
-    def _make(
-        self,
-        cls: type[ProviderError],
-        message: str,
-        status: int | None = None,
-        retryable: bool | None = None,
-        wait: float | None = None,
-        request_id: str | None = None,
-    ) -> ProviderError:
-        error = cls(
-            message,
-            provider=self.provider,
-            model_id=self.model_id,
-            status=status,
-            retryable=retryable,
-            retry_after=wait,
-            request_id=request_id or self.request_id,
-        )
-        if isinstance(error, ContextOverflowError):
-            error.prompt_tokens, error.limit_tokens = overflow_figures(message)
-        return error
+        return self.make(ProviderError, what, status, None, None, request_id)
 
 
 def excerpt(said: str | None) -> str:

@@ -26,11 +26,11 @@ from ...protocol import (
     Url,
     Value,
 )
+from ..common.readings import words
 from .errors import ErrorReader
 from .media import DocumentNames, file_block, media_type_of
 from .native_values import stored
 from .options import KEY, part_options
-from .readings import words
 
 _T = TypeVar("_T", bound=Value)
 

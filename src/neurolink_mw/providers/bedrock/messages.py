@@ -24,19 +24,21 @@ from ...protocol import (
     ReasoningPart,
     SystemMessage,
     TextPart,
-    ToolApprovalResponsePart,
     ToolCallPart,
     ToolMessage,
+    ToolPart,
     ToolResultPart,
     UnknownPart,
     UserMessage,
     UserPart,
 )
+from ..common.json_values import plain
+from ..common.prompt import write_prompt
 from .capabilities import Capabilities, capabilities_of
-from .conversation import Conversation
+from .conversation import ConverseConversation
 from .errors import ErrorReader
 from .media import DocumentNames, file_block
-from .native_values import Block, decoded, plain, restored
+from .native_values import Block, decoded, restored
 from .options import part_options
 from .tool_ids import NativeIds, native_name
 from .tool_results import ResultWriter, foreign_block
@@ -90,7 +92,7 @@ class _Writer:
         self._bucket_owner = bucket_owner
         self._with_tools = with_tools
         self._system: list[Block] = []
-        self._talk = Conversation(errors, warnings)
+        self._talk = ConverseConversation(errors, warnings)
         self._names = DocumentNames()
         self._ids = NativeIds(capabilities.short_ids)
         self._results = ResultWriter(errors, self._names, capabilities, bucket_owner)
@@ -106,36 +108,22 @@ class _Writer:
             for part in message.content
             if isinstance(part, ToolResultPart)
         }
-        for index, message in enumerate(prompt):
-            place = f"prompt[{index}]"
-            self._talk.forget()
-            if isinstance(message, SystemMessage):
-                self._add_system(message, place)
-                continue
-            if not isinstance(message, UserMessage | AssistantMessage | ToolMessage):
-                raise self._errors.refused(
-                    f"{place}: expected a system, user, assistant or tool message, not {type(message).__name__}"
-                )
-            for number, part in enumerate(message.content):
-                where = f"{place}.content[{number}]"
-                if isinstance(message, UserMessage):
-                    self._add_user_part(part, where)  # type: ignore[arg-type]  # of this message
-                elif isinstance(message, AssistantMessage):
-                    self._add_assistant_part(part, where)  # type: ignore[arg-type]  # of this message
-                elif isinstance(part, ToolResultPart):
-                    self._add_result(part, where)
-                elif not isinstance(part, ToolApprovalResponsePart):  # that is between the caller and the loop
-                    raise self._errors.refused(
-                        f"{where}: a tool message carries tool results, not a part of type {part.type!r}"
-                    )
-                self._add_cache_point(_options_of(part), where)
-            self._add_cache_point(message.provider_options, place)
+        write_prompt(prompt, self, self._errors)
         self._tell()
         return NativeConversation(self._system, self._talk.messages())
 
+    def begin(self, place: str) -> None:
+        self._talk.forget()
+
+    def end_part(self, part: UserPart | AssistantPart | ToolPart, place: str) -> None:
+        self._add_cache_point(_options_of(part), place)
+
+    def end(self, message: UserMessage | AssistantMessage | ToolMessage, place: str) -> None:
+        self._add_cache_point(message.provider_options, place)
+
     # ------------------------------------------------------------------------------------------------------- system
 
-    def _add_system(self, message: SystemMessage, place: str) -> None:
+    def add_system(self, message: SystemMessage, place: str) -> None:
         own = part_options(message.provider_options)
         block = foreign_block(message.provider_options) or (
             {"text": message.content} if message.content.strip() else None
@@ -155,7 +143,7 @@ class _Writer:
 
     # --------------------------------------------------------------------------------------------------------- user
 
-    def _add_user_part(self, part: UserPart, place: str) -> None:
+    def add_user_part(self, part: UserPart, place: str) -> None:
         if isinstance(part, TextPart):
             if part.text.strip():
                 self._talk.add("user", {"text": part.text})
@@ -170,7 +158,7 @@ class _Writer:
 
     # ---------------------------------------------------------------------------------------------------- assistant
 
-    def _add_assistant_part(self, part: AssistantPart, place: str) -> None:
+    def add_assistant_part(self, part: AssistantPart, place: str) -> None:
         if isinstance(part, TextPart):
             if part.text.strip():
                 self._talk.add("assistant", _answer_text(part))
@@ -183,7 +171,7 @@ class _Writer:
         elif isinstance(part, ToolCallPart):
             self._add_call(part, place)
         elif isinstance(part, ToolResultPart):
-            self._add_result(part, place, of_server=part_options(part.provider_options).get("serverTool") is True)
+            self.add_result(part, place, of_server=part_options(part.provider_options).get("serverTool") is True)
         elif isinstance(part, FilePart):
             self._talk.add("assistant", self._file(part, place))
         elif isinstance(part, UnknownPart) and (block := foreign_block(_options_of(part))) is not None:
@@ -234,7 +222,7 @@ class _Writer:
         else:
             self._talk.add_call(part.tool_call_id, {"toolUse": use}, place)
 
-    def _add_result(self, part: ToolResultPart, place: str, *, of_server: bool = False) -> None:
+    def add_result(self, part: ToolResultPart, place: str, *, of_server: bool = False) -> None:
         if not self._with_tools:
             self._tool_parts += 1
             return

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import Sequence
 from types import TracebackType
-from typing import Final, Self, cast
+from typing import Self, cast
 
-import anyio
-
-from ...errors import ConfigError
+from ...errors import ConfigError, ProviderError
 from ...protocol import (
     JSON,
     CallOptions,
@@ -16,11 +14,11 @@ from ...protocol import (
     GenerateResult,
     PartStream,
     RequestInfo,
-    StreamPart,
     StreamResult,
     SupportedUrls,
     primed,
 )
+from ..common.stream import parts_of
 from .call import Call, Ids
 from .client import BedrockClient, given_client, own_client
 from .errors import ErrorReader
@@ -30,9 +28,6 @@ from .request import DEFAULT_PROVIDER
 from .response import parse_response
 from .stream import ConverseStream
 from .threads import Threads, threads_of
-
-# How long to wait for the end of a body once everything has been told: with it the connection can be used again.
-AFTER_DONE_S: Final = 1.0
 
 _EVENT_STREAM = "application/vnd.amazon.eventstream"
 _BUCKETS: SupportedUrls = {"*": (r"^s3://",)}
@@ -136,12 +131,16 @@ class BedrockModel:
             errors=call.errors,
         )
         closer = _Aborting(call.pump)
-        parts = PartStream(_parts(call, machine, closer), close=closer)
+        parts = PartStream(parts_of(_Events(call), machine, closer), close=closer)
         return await primed(StreamResult(parts, RequestInfo(cast("JSON", call.native)), head.info(None)))
 
     def _call(self, options: CallOptions, *, stream: bool) -> Call:
         errors = ErrorReader(self.provider, self.model_id)
         return Call(self._client, self._threads, self._ids, options, errors, stream=stream)
+
+
+class _Failed(Exception):
+    """The pump has come to a failure, which it keeps: its traceback leads to the request."""
 
 
 class _Aborting(Closer):
@@ -161,38 +160,27 @@ class _Aborting(Closer):
         self._pump.abort()
 
 
-async def _parts(call: Call, machine: ConverseStream, closer: Closer) -> AsyncIterator[StreamPart]:
-    """The parts of a stream. The one place where it is read, fails, is closed and is cancelled."""
-    pump = call.pump
-    over = False
-    try:
-        for part in machine.start():
-            yield part
-        while not machine.done and (batch := await pump.batch()):
-            for event in batch:
-                for part in machine.feed(event):
-                    yield part
-        deadline = anyio.current_time() + AFTER_DONE_S
-        while machine.done and (batch := await _batch_before(deadline, pump)):
-            for event in batch:
-                for part in machine.feed(event):
-                    yield part
-        failure = pump.failure
-        if failure is None or machine.done:  # after everything was told, nothing can be missing
-            last = machine.finish()
-        else:
-            last = machine.interrupt(call.error(failure, during="in the middle of the stream", begun=machine.begun))
-        # Before the finish part, behind which many consumers do not look.
-        await closer()
-        over = True
-        for part in last:
-            yield part
-    finally:
-        if not over:
-            await closer()
+class _Events:
+    """What a pump reads; a `Source` of `common.stream`."""
 
+    failures: tuple[type[BaseException], ...] = (_Failed,)
 
-async def _batch_before(deadline: float, pump: Pump) -> list[Event]:
-    with anyio.CancelScope(deadline=deadline):
-        return await pump.batch()
-    return []
+    def __init__(self, call: Call) -> None:
+        self._call = call
+
+    async def next(self) -> Sequence[Event] | None:
+        pump = self._call.pump
+        batch = await pump.batch()
+        if not batch and pump.failure is not None:
+            raise _Failed
+        return batch or None
+
+    def rest(self, begun: bool) -> bytes | None:
+        return None
+
+    def error_of(self, failure: BaseException, begun: bool) -> ProviderError:
+        assert self._call.pump.failure is not None
+        return self._call.error(self._call.pump.failure, during="in the middle of the stream", begun=begun)
+
+    async def let_go(self) -> None:
+        """Closing it has done all."""

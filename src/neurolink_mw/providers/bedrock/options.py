@@ -18,8 +18,8 @@ from collections.abc import Mapping
 from typing import Final, NamedTuple
 
 from ...protocol import CallOptions, CallWarning, JSONObject
+from ..common.json_values import plain
 from .errors import ErrorReader
-from .native_values import plain
 
 KEY: Final = "bedrock"
 """Provider options and metadata of this provider are filed under this name."""

@@ -29,6 +29,7 @@ from ...protocol import (
     to_json,
 )
 from ...protocol.tokens import json_text
+from ..common.readings import count, words
 from .media import media_type_of
 from .native_values import stored
 from .options import KEY
@@ -42,6 +43,7 @@ _UNIFIED: Final = {
     "guardrail_intervened": "content-filter",
     "content_filtered": "content-filter",
 }
+_CUT: Final = frozenset({"length", "content-filter", "error"})
 _TOLD: Final = ("metrics", "trace", "performanceConfig", "serviceTier", "additionalModelResponseFields")
 _FILES: Final = frozenset({"image", "video", "audio", "document"})
 UNKNOWN_MEMBER: Final = "SDK_UNKNOWN_MEMBER"
@@ -58,6 +60,11 @@ def finish_reason(raw: object, *, failed: bool = False, answered: bool = False) 
     return FinishReason("error" if failed else unified, said)
 
 
+def cuts(raw: object) -> bool:
+    """Whether a message that stopped for this reason may have been cut."""
+    return finish_reason(raw).unified in _CUT
+
+
 def usage(native: object) -> Usage:
     """The tokens. `inputTokens` counts neither what was read from the cache nor what was written to it.
 
@@ -72,18 +79,25 @@ def usage(native: object) -> Usage:
 
 
 class Told(NamedTuple):
-    """What an answer says of itself besides its content, from `converse`'s answer or from two events of a stream."""
+    """What an answer says of itself besides its content, from `converse`'s answer or from two events of a stream.
+
+    answered: it came by a tool. warnings: our own, of the answer. unexecuted: the names of the caller's tools that were
+    called beside a JSON answer.
+    """
 
     members: Mapping[str, object]
-    json_tool: bool = False
+    answered: bool = False
     warnings: Sequence[CallWarning] = ()
+    unexecuted: Sequence[str] = ()
 
 
 def provider_metadata(told: Told) -> JSONObject:
     """What belongs to the whole answer, under `bedrock`."""
     own: dict[str, JSON] = {}
-    if told.json_tool:
+    if told.answered:
         own["isJsonResponseFromTool"] = True
+    if told.unexecuted:
+        own["unexecuted_tool_calls"] = list(told.unexecuted)
     said = told.members.get("usage")
     if isinstance(said, Mapping):
         cache = {name: stored(said[name]) for name in ("cacheWriteInputTokens", "cacheDetails") if name in said}
@@ -238,36 +252,3 @@ def input_text(input: object) -> str:
     if isinstance(input, str):
         return input or "{}"
     return "{}" if input is None else json_text(input)
-
-
-class AnswerIds:
-    """Ids of blocks and calls: the service's own, or with a number where another block has it already."""
-
-    __slots__ = ("_taken",)
-
-    def __init__(self) -> None:
-        self._taken: set[str] = set()
-
-    def take(self, id: str) -> str:
-        made, number = id, 1
-        while made in self._taken:
-            number += 1
-            made = f"{id}-{number}"
-        self._taken.add(made)
-        return made
-
-
-def unwanted_call() -> CallWarning:
-    """The warning about a call that came although the choice was none."""
-    details = "the model called a tool although tool_choice was none; the call is in the answer"
-    return CallWarning("unsupported", "toolChoice", details)
-
-
-def words(text: object) -> str | None:
-    """A text that says something, else None."""
-    return text if isinstance(text, str) and text else None
-
-
-def count(number: object) -> int | None:
-    """A whole number of 0 or more, else None."""
-    return number if isinstance(number, int) and not isinstance(number, bool) and number >= 0 else None

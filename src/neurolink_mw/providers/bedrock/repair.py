@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping
 from typing import Final, NamedTuple, TypeAlias
 
 from ...protocol import CallWarning
+from ..common.refusal import refused_names
 from .request import SETTINGS
 
 _INFERENCE: Final = "inferenceConfig"
@@ -25,22 +26,6 @@ _FEATURES: Final = {
     "reasoning_effort": "reasoning",
     "output_config": "reasoning",
 }
-# How a service or a model behind it says that it does not take a parameter, and the parameter's name in it.
-# Its length is bounded, and it begins where a word begins: a message may quote a long word of the request.
-_NAME = r"[`'\"\[]?(?<![\w.])(?P<name>[A-Za-z][\w.]{0,127})(?![\w.])[`'\"\]]?"
-_SAYINGS = tuple(
-    re.compile(pattern, re.IGNORECASE)
-    for pattern in (
-        rf"doe(?:s not|sn['’]t) support (?:the )?(?:parameter |field )?{_NAME}(?: (?:field|parameter))?",
-        rf"(?:extraneous|un(?:supported|known|expected|recognized)) (?:key|parameter|field|property):? {_NAME}",
-        rf"{_NAME}:? extra (?:inputs|fields) (?:are )?not permitted",
-        rf"{_NAME} (?:parameter |field )?(?:is|are) (?:not (?:supported|permitted|allowed)|unsupported|deprecated)",
-        # Of two that exclude each other, the latter goes.
-        rf"[`'\"]\w+[`'\"] and {_NAME} cannot both be",
-    )
-)
-
-
 _READ_LENGTH = 4096
 _NESTED = 3
 
@@ -66,7 +51,7 @@ def repair(response: Mapping[str, object], native: Mapping[str, object]) -> Repa
     sent = list(_parameters(native))
     if not sent:
         return None
-    for said in (found["name"] for saying in _SAYINGS for found in saying.finditer(message)):
+    for said in refused_names(message):
         if (path := _meant(said, message, sent)) is not None:
             details = f"the model refused {path[-1]}, so the request was sent again without it"
             warning = CallWarning("unsupported", _FEATURES.get(path[-1], path[-1]), details)

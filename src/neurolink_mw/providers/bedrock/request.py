@@ -10,15 +10,17 @@ import math
 from collections.abc import Mapping
 from typing import Final, NamedTuple
 
-from ...protocol import CallOptions, CallWarning, JSONObject, ResponseFormat
+from ...protocol import CallOptions, CallWarning
+from ...structured import AnswerTool
 from .capabilities import Capabilities, capabilities_of
 from .errors import ErrorReader
+from .json_answer import answer_tool_of, comes_by_tool, json_answer
 from .messages import native_messages
-from .native_values import json_text
+from .native_values import Block
 from .options import ProviderOptions, read_provider_options
 from .thinking import ANSWER_TOKENS, Thinking, thinking_of
 from .tool_ids import native_names
-from .tools import json_tool, native_tools, plan_tools, with_no_calls
+from .tools import native_tools, plan_tools, with_no_calls
 
 DEFAULT_PROVIDER: Final = "bedrock"
 
@@ -39,11 +41,11 @@ _MOST_PATHS = 10
 class Expected(NamedTuple):
     """How an answer is read, from what was asked.
 
-    json_tool: a call of the tool `json` is the answer's text. no_calls: the choice was `none`, so that a call comes
-    against it. tool_names: the caller's names by those that were sent, where they differ.
+    answer: the tool that carries a JSON answer. no_calls: the choice was `none`, so that a call comes against it.
+    tool_names: the caller's names by those that were sent, where they differ.
     """
 
-    json_tool: bool = False
+    answer: AnswerTool | None = None
     no_calls: bool = False
     tool_names: Mapping[str, str] = {}
 
@@ -72,9 +74,6 @@ def build_request(
     warnings.extend(_unsent_warnings(options))
     thinking = thinking_of(options, own, capabilities, errors, warnings)
     tools = native_tools(options, capabilities, errors, warnings)
-    schema = _schema(options)
-    native_json = schema is not None and _has_native_json(own, capabilities, thinking)
-    by_tool = None if schema is None or native_json else json_tool(options, schema, tools, errors)
     system, messages = native_messages(
         options.prompt,
         model_id,
@@ -83,9 +82,14 @@ def build_request(
         capabilities=capabilities,
         late_system=own.late_system,
         bucket_owner=own.bucket_owner,
-        with_tools=bool(tools or by_tool),
+        with_tools=bool(tools) or comes_by_tool(options, own, capabilities),
     )
-    plan = by_tool or plan_tools(options, tools, messages, errors, warnings, thinking=thinking.on)
+    plan = plan_tools(options, tools, messages, errors, warnings, thinking=thinking.on)
+    declared = [] if plan.config is None else tools
+    answer = json_answer(options, declared, own, capabilities, errors, warnings, thinking=thinking.on)
+    plan = plan.with_answer(answer, tools=declared)
+    if answer.system is not None:
+        system = [*system, answer.system]
     native: dict[str, object] = {"modelId": model_id}
     if system:
         native["system"] = system
@@ -97,7 +101,7 @@ def build_request(
         native["toolConfig"] = plan.config
     if inference := _inference(options, own, thinking, errors, warnings):
         native["inferenceConfig"] = inference
-    output = _output_config(own, options.response_format if native_json else None, thinking, errors)
+    output = _output_config(own, answer.format, thinking)
     if output:
         native["outputConfig"] = output
     if fields := _model_fields(options, own, capabilities, thinking, "effort" in output, warnings):
@@ -108,13 +112,11 @@ def build_request(
 
 def expected_of(options: CallOptions, native: Mapping[str, object]) -> Expected:
     """How the answer to a request is read. native: what `build_request` made of the options."""
-    output = native.get("outputConfig")
-    is_native = isinstance(output, Mapping) and "textFormat" in output
-    by_tool = _schema(options) is not None and not is_native
+    answer = answer_tool_of(options, native)
     names = native_names(options.tools or (), ErrorReader())
     return Expected(
-        by_tool,
-        not by_tool and options.tool_choice is not None and options.tool_choice.type == "none",
+        answer,
+        options.tool_choice is not None and options.tool_choice.type == "none",
         {native_name: name for native_name, name in names.items() if native_name != name},
     )
 
@@ -125,21 +127,6 @@ def _unsent_warnings(options: CallOptions) -> list[CallWarning]:
     if options.headers:
         warnings.append(CallWarning("unsupported", "headers", "this client sends none but its own"))
     return warnings
-
-
-def _schema(options: CallOptions) -> JSONObject | None:
-    wanted = options.response_format
-    return None if wanted is None or wanted.type != "json" else wanted.schema
-
-
-def _has_native_json(own: ProviderOptions, capabilities: Capabilities, thinking: Thinking) -> bool:
-    given = own.members.get("outputConfig")
-    if isinstance(given, Mapping) and "textFormat" in given:
-        return True
-    if own.structured_output is not None:
-        return own.structured_output == "native"
-    # A model that reasons takes no forced tool, so the format is the only way.
-    return capabilities.json_schema or thinking.on
 
 
 def _without_trailing_space(messages: list[dict[str, object]]) -> list[dict[str, object]]:
@@ -178,18 +165,11 @@ def _inference(
     return {**native, **given} if isinstance(given, dict) else native
 
 
-def _output_config(
-    own: ProviderOptions, wanted: ResponseFormat | None, thinking: Thinking, errors: ErrorReader
-) -> dict[str, object]:
+def _output_config(own: ProviderOptions, format: Block | None, thinking: Thinking) -> dict[str, object]:
     given = own.members.get("outputConfig")
     native: dict[str, object] = dict(given) if isinstance(given, dict) else {}
-    if wanted is not None and "textFormat" not in native:
-        schema: dict[str, object] = {"schema": json_text(wanted.schema, "response_format.schema", errors)}
-        if wanted.name is not None:
-            schema["name"] = wanted.name
-        if wanted.description is not None:
-            schema["description"] = wanted.description
-        native["textFormat"] = {"type": "json_schema", "structure": {"jsonSchema": schema}}
+    if format is not None:
+        native["textFormat"] = format
     # Beside the format the level goes where the format is; two places for one object of the model would be a guess.
     if thinking.effort is not None and native:
         native.setdefault("effort", thinking.effort)

@@ -6,15 +6,17 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import cast
 
 from ...protocol import JSON, CallWarning, Content, GenerateResult, JSONObject, Reasoning, RequestInfo, Text, ToolCall
+from ...structured import AnswerContent, answer_from_content, answer_warnings
+from ..common.readings import AnswerIds, words
 from .capabilities import capabilities_of
 from .errors import ErrorReader
 from .messages import SERVER_TOOL
 from .native_values import stored
 from .options import KEY
 from .readings import (
-    AnswerIds,
     SourceReader,
     Told,
+    cuts,
     file_of,
     finish_reason,
     foreign,
@@ -24,13 +26,10 @@ from .readings import (
     reasoning_pieces,
     redaction,
     server_result,
-    unwanted_call,
     usage,
-    words,
 )
 from .request import DEFAULT_PROVIDER, Expected
 from .tool_ids import NativeIds
-from .tools import JSON_TOOL
 
 
 def parse_response(
@@ -67,12 +66,17 @@ def parse_response(
         except _Malformed as fault:
             what = f"content[{index}] of the answer {fault}"
             raise errors.malformed(what, status=head.status, request_id=head.id) from None
-    own_warnings = (unwanted_call(),) if expected.no_calls and reader.has_calls else ()
-    told = Told(native, reader.has_answered, own_warnings)
+    shown = AnswerContent(tuple(content), False)
+    if expected.answer is not None:
+        shown = answer_from_content(content, expected.answer, whole=not cuts(native.get("stopReason")))
+    reason = finish_reason(native.get("stopReason"), answered=shown.answered)
+    by_tool = None if expected.answer is None else shown
+    own_warnings = answer_warnings(reason, by_tool, unwanted=expected.no_calls and shown.has_calls)
+    told = Told(native, shown.answered, own_warnings, shown.unexecuted)
     body = {name: item for name, item in native.items() if name != "ResponseMetadata"}
     return GenerateResult(
-        content,
-        finish_reason(native.get("stopReason"), answered=reader.has_answered and not reader.has_calls),
+        shown.content,
+        reason,
         usage(native.get("usage")),
         (*warnings, *own_warnings),
         provider_metadata(told),
@@ -86,11 +90,9 @@ class _Malformed(Exception):
 
 
 class _BlockReader:
-    """Reads the blocks of one message. has_calls: one was a call for the caller; has_answered: one was the answer."""
+    """Reads the blocks of one message."""
 
     def __init__(self, model_id: str | None, expected: Expected) -> None:
-        self.has_calls = False
-        self.has_answered = False
         self._expected = expected
         self._ids = AnswerIds()
         self._native_ids = NativeIds(capabilities_of(model_id or "").short_ids)
@@ -120,22 +122,18 @@ class _BlockReader:
         else:
             yield foreign(kind, block)
 
-    def _call(self, use: Mapping[str, object]) -> Text | ToolCall:
+    def _call(self, use: Mapping[str, object]) -> ToolCall:
         name = words(use.get("name"))
         if name is None:
             raise _Malformed("is a tool use that names no tool")
         text = input_text(use.get("input"))
         of_server = words(use.get("type")) is not None
-        if self._expected.json_tool and name == JSON_TOOL and not of_server:
-            self.has_answered = True
-            return Text(text)
         native_id = words(use.get("toolUseId")) or f"call-{len(self._calls)}"
         id = self._ids.take(self._native_ids.of(native_id))
         name = self._expected.tool_names.get(name, name)
         self._calls[native_id] = id, name
         if of_server:
             return ToolCall(id, name, text, True, provider_metadata={KEY: {"type": SERVER_TOOL}})
-        self.has_calls = True
         return ToolCall(id, name, text)
 
     def _cited(self, body: Mapping[str, object]) -> Iterator[Content]:

@@ -25,24 +25,14 @@ from ...protocol import (
     TextDelta,
 )
 from ...protocol.event_machine import parts_of_events
+from ...structured import AnswerParts, answer_warnings
+from ..common.readings import AnswerIds, words
 from .capabilities import capabilities_of
 from .errors import ErrorReader, error_kind
 from .native_values import stored
-from .readings import (
-    UNKNOWN_MEMBER,
-    AnswerIds,
-    SourceReader,
-    Told,
-    finish_reason,
-    head_of,
-    provider_metadata,
-    unwanted_call,
-    usage,
-    words,
-)
+from .readings import UNKNOWN_MEMBER, SourceReader, Told, cuts, finish_reason, head_of, provider_metadata, usage
 from .request import DEFAULT_PROVIDER, Expected
 from .stream_blocks import (
-    AnswerBlock,
     CallBlock,
     ForeignBlock,
     ImageBlock,
@@ -53,7 +43,6 @@ from .stream_blocks import (
     says_nothing,
 )
 from .tool_ids import NativeIds
-from .tools import JSON_TOOL
 
 NativeEvent: TypeAlias = Mapping[str, object]
 """An event as botocore gives it: its name to its payload."""
@@ -114,7 +103,10 @@ class ConverseStream:
         self._sources = SourceReader()
         self._citations: dict[int, list[JSON]] = {}
         self._has_calls = False
-        self._has_answered = False
+        answer = self._expected.answer
+        self._answer = None if answer is None else AnswerParts(answer)
+        self._answer_id: str | None = None  # of its text
+        self._is_plain = not include_raw and answer is None
         self._told: dict[str, object] = {}
         self._has_usage = False
         self._reason: str | None = None
@@ -125,7 +117,7 @@ class ConverseStream:
 
     def feed(self, event: NativeEvent) -> list[StreamPart]:
         """The parts that one event makes: none, where it says nothing new or is of an unknown kind."""
-        if not self._include_raw:
+        if self._is_plain:
             # Nearly every event is a piece of a text that has begun: it goes past the general reading.
             delta = event.get("contentBlockDelta")
             if delta.__class__ is dict:
@@ -141,12 +133,12 @@ class ConverseStream:
                         return [TextDelta(block.id, text)]
         return self._event(event)
 
-    def finish(self) -> list[StreamPart]:
-        """The source has ended."""
+    def finish(self, unfinished: bytes | None = None) -> list[StreamPart]:
+        """The source has ended. unfinished: of no use here, botocore has taken the frames apart."""
         if self._reason is None and not self._failed:
             return self.interrupt(self._errors.interrupted(_CUT))
         parts = self._close_blocks(whole=not self._failed)
-        answered = self._has_answered and not self._has_calls
+        answered = self._answer is not None and self._answer.answered
         return self._finish(parts, finish_reason(self._reason, failed=self._failed, answered=answered))
 
     def interrupt(self, error: ProviderError) -> list[StreamPart]:
@@ -175,7 +167,7 @@ class ConverseStream:
                 parts.append(self._malformed(f"{name} of the stream is of type {type(payload).__name__}"))
             else:
                 parts.extend(known(self, payload))
-        return parts
+        return parts if self._answer is None else self._answer.feed(parts, text_id=self._answer_id)
 
     def _message_start(self, payload: Mapping[str, object]) -> list[StreamPart]:
         return []
@@ -205,9 +197,8 @@ class ConverseStream:
         if name is None:
             return [self._malformed("a tool use of the stream names no tool")]
         of_server = words(use.get("type")) is not None
-        if self._expected.json_tool and name == JSON_TOOL and not of_server:
-            self._has_answered = True
-            return self._open(index, AnswerBlock(self._ids.take(str(index))))
+        if self._expected.answer is not None and name == self._expected.answer.name and not of_server:
+            self._answer_id = self._ids.take(str(index))
         native_id = words(use.get("toolUseId")) or f"call-{len(self._calls)}"
         id = self._ids.take(self._native_ids.of(native_id))
         name = self._expected.tool_names.get(name, name)
@@ -309,14 +300,22 @@ class ConverseStream:
         return [] if block is None else block.end(whole=whole)
 
     def _close_blocks(self, *, whole: bool) -> list[StreamPart]:
-        return [part for index in list(self._blocks) for part in self._close(index, whole=whole)]
+        parts = [part for index in list(self._blocks) for part in self._close(index, whole=whole)]
+        if self._answer is None:
+            return parts
+        ended = whole and not cuts(self._reason)
+        return [*self._answer.feed(parts, text_id=self._answer_id), *self._answer.end(ended)]
 
     def _finish(self, parts: list[StreamPart], reason: FinishReason) -> list[StreamPart]:
         if self._finished:
             return []
         self._finished = True
-        own_warnings = (unwanted_call(),) if self._expected.no_calls and self._has_calls else ()
-        metadata: JSONObject = provider_metadata(Told(self._told, self._has_answered, own_warnings))
+        answer = self._answer
+        has_calls = self._has_calls if answer is None else answer.has_calls
+        unexecuted = () if answer is None else answer.unexecuted
+        warnings = answer_warnings(reason, answer, unwanted=self._expected.no_calls and has_calls)
+        answered = answer is not None and answer.answered
+        metadata: JSONObject = provider_metadata(Told(self._told, answered, warnings, unexecuted))
         parts.append(Finish(reason, usage(self._told.get("usage")), metadata))
         return parts
 

@@ -118,29 +118,6 @@ class CallBlock:
         return parts
 
 
-class AnswerBlock:
-    """A call of the tool that carries a JSON answer, shown as text while it comes."""
-
-    kind: Final = "toolUse"
-    __slots__ = ("_said", "id")
-
-    def __init__(self, id: str) -> None:
-        self.id = id
-        self._said = False
-
-    def start(self) -> StreamPart:
-        return TextStart(self.id)
-
-    def delta(self, piece: object) -> list[StreamPart]:
-        text = _input_piece(piece)
-        self._said = self._said or bool(text)
-        return [TextDelta(self.id, text)] if text else []
-
-    def end(self, *, whole: bool) -> list[StreamPart]:
-        empty: list[StreamPart] = [TextDelta(self.id, "{}")] if whole and not self._said else []
-        return [*empty, TextEnd(self.id)]
-
-
 class ResultBlock:
     """What a tool of the service said. Texts are joined, as a whole answer has them."""
 
@@ -225,7 +202,7 @@ class ForeignBlock:
         return [part.replace(data={"kind": part.data["kind"], **more})] if whole else []
 
 
-OpenBlock = TextBlock | ReasoningBlock | CallBlock | AnswerBlock | ResultBlock | ImageBlock | ForeignBlock
+OpenBlock = TextBlock | ReasoningBlock | CallBlock | ResultBlock | ImageBlock | ForeignBlock
 
 
 def says_nothing(kind: str, piece: object) -> bool:

@@ -29,10 +29,11 @@ from ...protocol import (
     ToolResultPart,
     Url,
 )
+from ..common.json_values import json_text, plain
 from .capabilities import Capabilities
 from .errors import ErrorReader
 from .media import DOCUMENTS, IMAGES, VIDEOS, DocumentNames, file_block
-from .native_values import Block, json_text, plain, restored
+from .native_values import Block, restored
 from .options import part_options
 
 NOTHING: Final = "(no output)"

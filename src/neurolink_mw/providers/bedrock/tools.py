@@ -1,4 +1,4 @@
-"""V3 to native: tools and the choice among them as `toolConfig`, and the tool that carries a JSON answer. Pure.
+"""V3 to native: tools and the choice among them as `toolConfig`. Pure.
 
 Converse has no choice `none`, and refuses calls and results in a conversation that comes without `toolConfig`. So where
 the history holds any, the tools stay, without a choice, and the model is told in words not to call them.
@@ -10,16 +10,16 @@ from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
 
 from ...protocol import CallOptions, CallWarning, FunctionTool, JSONObject, ProviderTool, ToolChoice
+from ..common.json_values import plain
 from .capabilities import Capabilities
 from .errors import ErrorReader
-from .native_values import Block, plain
+from .json_answer import JsonAnswer
+from .native_values import Block
 from .options import part_options
 from .tool_ids import native_name, native_names
 
-JSON_TOOL: Final = "json"
 NO_CALLS: Final = "Do not call any tool now. Answer in text."
 
-_JSON_TOOL_DESCRIPTION: Final = "Give the answer by calling this tool: its input is the answer."
 _SYSTEM_TOOLS: Final = ("bedrock.", "amazon.")
 _CHOICES = ("auto", "none", "required")
 
@@ -29,6 +29,13 @@ class ToolPlan(NamedTuple):
 
     config: dict[str, object] | None
     forbidden: bool = False
+
+    def with_answer(self, answer: JsonAnswer, *, tools: Sequence[Block]) -> ToolPlan:
+        """The plan with the tool that carries a JSON answer behind the others. tools: those that are declared."""
+        if answer.tool is None:
+            return self
+        config = {**(self.config or {}), "tools": [*tools, answer.tool]}
+        return ToolPlan(config) if answer.choice is None else ToolPlan({**config, "toolChoice": answer.choice})
 
 
 def native_tools(
@@ -59,22 +66,6 @@ def native_tools(
         details = "left out: the middleware add_tool_input_examples writes them into the tools' descriptions"
         warnings.append(CallWarning("unsupported", "inputExamples", details))
     return tools
-
-
-def json_tool(options: CallOptions, schema: JSONObject, tools: Sequence[Block], errors: ErrorReader) -> ToolPlan:
-    """The one tool that a JSON answer comes as a forced call of. Raises InvalidRequestError where there are others."""
-    if tools and (options.tool_choice is None or options.tool_choice.type != "none"):
-        raise errors.refused(
-            "response_format: this model has no native JSON output, and the answer cannot be a forced tool call while "
-            "there are other tools: leave out the tools or the schema, or choose another model (or say "
-            "structuredOutput: 'native' in provider_options['bedrock'] where the model does have it)"
-        )
-    spec = {
-        "name": JSON_TOOL,
-        "description": _JSON_TOOL_DESCRIPTION,
-        "inputSchema": {"json": _schema(schema, "response_format.schema", errors)},
-    }
-    return ToolPlan({"tools": [{"toolSpec": spec}], "toolChoice": {"any": {}}})
 
 
 def plan_tools(

@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from urllib.parse import parse_qsl, unquote, urlencode, urlsplit, urlunsplit
 
 from ...errors import ConfigError
-
-_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
-_VALUE = re.compile(r"[\t\x20-\x7e]*")
-_SECRET_NAME = re.compile(r"(?i)auth|key|token|secret|cookie|password|signature|^sig$|^code$")
+from ..common.headers import SECRET_NAME, VALUE, header_fault, secrets_of
 
 
 class Endpoint:
@@ -35,14 +31,14 @@ class Endpoint:
         self.host = host if port is None else f"{host}:{port}"
         self._headers: dict[str, str] = {name.lower(): text for name, text in headers.items()}
         fault = header_fault(self._headers)
-        if api_key and (not _VALUE.fullmatch(api_key) or api_key != api_key.strip()):
+        if api_key and (not VALUE.fullmatch(api_key) or api_key != api_key.strip()):
             fault = "api_key holds a character that a header cannot: is there a line break at its end?"
         if fault is not None:
             raise ConfigError(fault)
         if api_key:
             self._headers.setdefault("authorization", f"Bearer {api_key}")
         asked = (*parse_qsl(url.query, keep_blank_values=True), *query_params.items())
-        named = [text for name, text in asked if _SECRET_NAME.search(name)]
+        named = [text for name, text in asked if SECRET_NAME.search(name)]
         password = unquote(url.password or "")
         login = f"{unquote(url.username or '')}:{password}" if password else ""
         self._secrets = [*named, *filter(None, (api_key, password, login))]
@@ -54,19 +50,4 @@ class Endpoint:
 
     def secrets_in(self, headers: Mapping[str, str | None]) -> list[str]:
         """The texts of a call that no message may quote: keys, and the values of headers that are named like one."""
-        said = [str(text) for name, text in headers.items() if text and _SECRET_NAME.search(name)]
-        return [*self._secrets, *said, *(text.partition(" ")[2] for text in said)]
-
-
-def header_fault(headers: Mapping[str, object]) -> str | None:
-    """What is wrong with the first header that cannot be sent, without quoting its value."""
-    for name, text in headers.items():
-        if not _NAME.fullmatch(name):
-            return f"headers: {name!r} is not the name of a header"
-        if text is None:
-            continue
-        if not isinstance(text, str):
-            return f"headers[{name!r}] is a string, not {type(text).__name__}"
-        if not _VALUE.fullmatch(text):
-            return f"headers[{name!r}] holds a character that a header cannot"
-    return None
+        return [*self._secrets, *secrets_of(headers)]

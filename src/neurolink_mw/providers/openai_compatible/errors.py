@@ -1,26 +1,18 @@
-"""What a server or a connection said when it failed, as one of the library's exceptions. No I/O.
+"""What a server said when it failed, as one of the library's exceptions. No I/O.
 
 Servers of this format share a success body and little else: the error body may be OpenAI's `{"error": {...}}`, a
-FastAPI `{"detail": ...}`, a list, a bare string, or a proxy's HTML page. Messages quote the server's own message or a
-short excerpt, never a key: what was sent as a secret is blotted out first.
+FastAPI `{"detail": ...}`, a list, a bare string, or a proxy's HTML page.
 """
 
 from __future__ import annotations
 
-import base64
-import html
-import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from http.client import responses as _REASONS
-from typing import Final, NamedTuple
-from urllib.parse import quote, quote_plus
-
-import orjson
+from typing import NamedTuple
 
 from ...errors import (
     AuthenticationError,
-    ConnectionFailed,
     ContextOverflowError,
     InvalidRequestError,
     NotFoundError,
@@ -30,19 +22,11 @@ from ...errors import (
     ProviderTimeoutError,
     RateLimitError,
     ServerError,
-    StreamInterruptedError,
     provider_error_for_status,
 )
-from ...protocol.overflow import overflow_figures
 from ...protocol.retry_after import retry_after
+from ..common.errors import HttpErrorReader, parsed, request_id_of, text_of
 
-EXCERPT_LENGTH: Final = 300
-_READ_LENGTH = 64 * 1024
-_SHORTEST_SECRET = 3
-_REDACTED = "[redacted]"
-
-_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]+")
-_KEY_SHAPES = re.compile(r"(?i)\b(?:bearer|basic)\s+[\w.~+/=*-]{6,}|\bsk-[\w*.-]{6,}")
 _OVERFLOW = re.compile(
     r"(?i)maximum context length|context[ _](?:length|window|size)|prompt is too long|input is too long"
     r"|too many (?:input )?tokens|reduce the length of"
@@ -86,15 +70,10 @@ class ErrorDetails(NamedTuple):
         return int(code) if code is not None and re.fullmatch(r"[45]\d\d", code) else None
 
 
-class ErrorReader:
-    """Makes typed errors for one call. secrets: the texts that must not be quoted from an answer."""
+class ErrorReader(HttpErrorReader):
+    """Makes typed errors for one call, of the error bodies of this format too."""
 
-    __slots__ = ("_secrets", "model_id", "provider")
-
-    def __init__(self, provider: str | None = None, model_id: str | None = None, secrets: Iterable[str] = ()) -> None:
-        self.provider = provider
-        self.model_id = model_id
-        self._secrets = tuple(secrets)
+    __slots__ = ()
 
     def of_response(self, status: int, headers: Mapping[str, str], body: bytes) -> ProviderError:
         """The error of an HTTP status above 299."""
@@ -103,9 +82,12 @@ class ErrorReader:
         if issubclass(cls, InvalidRequestError) and _is_overflow(details):
             cls = ContextOverflowError
         said = self.excerpt(details.message) or self.excerpt(body) or _REASONS.get(status, "no explanation")
-        return self._make(
-            cls, f"HTTP {status}: {said}", status, retryable, retry_after(headers), request_id_of(headers)
-        )
+        return self.make(cls, f"HTTP {status}: {said}", status, retryable, retry_after(headers), request_id_of(headers))
+
+    def of_error_in(
+        self, native: object, *, status: int | None = None, headers: Mapping[str, str] | None = None
+    ) -> ProviderError | None:
+        return None if error_object(native) is None else self.of_object(native, status=status, headers=headers)
 
     def of_object(
         self, error: object, *, status: int | None = None, headers: Mapping[str, str] | None = None
@@ -113,9 +95,9 @@ class ErrorReader:
         """The error of an error object that came where an answer was due. status: the HTTP status it came under."""
         details = error_details(error)
         cls, retryable = _kind(details)
-        said = self.excerpt(details.message) or self.excerpt(_text(error)) or "no explanation"
+        said = self.excerpt(details.message) or self.excerpt(text_of(error)) or "no explanation"
         headers = headers or {}
-        return self._make(
+        return self.make(
             cls,
             f"the provider reported an error: {said}",
             details.status or status,
@@ -123,98 +105,6 @@ class ErrorReader:
             retry_after(headers),
             request_id_of(headers),
         )
-
-    def malformed(
-        self, what: str, body: object, *, status: int | None = None, headers: Mapping[str, str] | None = None
-    ) -> ProviderError:
-        """The error of an answer that is none. what: what is wrong with it; body: what is quoted."""
-        said = self.excerpt(body if body is None or isinstance(body, bytes | str) else _text(body))
-        message = f"{what}: {said}" if said else what
-        return self._make(ProviderError, message, status, None, None, request_id_of(headers or {}))
-
-    def interrupted(self, what: str, *, status: int | None = None) -> StreamInterruptedError:
-        """The error of a stream that ended before its terminal event."""
-        return StreamInterruptedError(what, provider=self.provider, model_id=self.model_id, status=status)
-
-    def of_transport(
-        self, error: BaseException, *, during: str, begun: bool = False, status: int | None = None
-    ) -> ProviderError:
-        """The error of a connection that failed. during: what was being done; begun: content had already been read.
-
-        Only the failure's kind is told: the client's own message may quote an address, and the exception itself holds
-        the request with its headers, which is why it must not become a cause either.
-        """
-        kinds = {cls.__name__ for cls in type(error).__mro__}
-        message = f"{type(error).__name__} {during}"
-        if begun:
-            return self.interrupted(message, status=status)
-        if kinds & {"TimeoutException", "TimeoutError"}:
-            return self._make(ProviderTimeoutError, message, status)
-        if kinds & {"LocalProtocolError", "UnsupportedProtocol", "InvalidURL", "TooManyRedirects"}:
-            return self._make(InvalidRequestError, message, status)
-        if "DecodingError" in kinds:
-            return self._make(ProviderError, message, status)
-        return self._make(ConnectionFailed, message, status)
-
-    def refused(self, message: str) -> InvalidRequestError:
-        """The error of a request that cannot be put into this format, found before anything was sent."""
-        return InvalidRequestError(message, provider=self.provider, model_id=self.model_id)
-
-    def excerpt(self, said: bytes | str | None) -> str:
-        """The first 300 characters on one line, without control characters and without secrets."""
-        if not said:
-            return ""
-        text = said[:_READ_LENGTH].decode("utf-8", "replace") if isinstance(said, bytes) else said[:_READ_LENGTH]
-        text = _CONTROL.sub(" ", text)
-        text = self._redacted(text)
-        text = _KEY_SHAPES.sub(_REDACTED, text).strip()
-        return text if len(text) <= EXCERPT_LENGTH else text[: EXCERPT_LENGTH - 1] + "…"
-
-    def _redacted(self, text: str) -> str:
-        # Only when something is quoted: most calls quote nothing.
-        long = (secret for secret in self._secrets if len(secret) >= _SHORTEST_SECRET)
-        for form in sorted({form for secret in long for form in _spellings(secret)}, key=len, reverse=True):
-            text = text.replace(form, _REDACTED)
-        return text
-
-    def _make(
-        self,
-        cls: type[ProviderError],
-        message: str,
-        status: int | None = None,
-        retryable: bool | None = None,
-        wait: float | None = None,
-        request_id: str | None = None,
-    ) -> ProviderError:
-        error = cls(
-            message,
-            provider=self.provider,
-            model_id=self.model_id,
-            status=status,
-            retryable=retryable,
-            retry_after=wait,
-            request_id=self._redacted(request_id) if request_id else None,
-        )
-        if isinstance(error, ContextOverflowError):
-            error.prompt_tokens, error.limit_tokens = overflow_figures(message)
-        return error
-
-
-def _spellings(secret: str) -> set[str]:
-    """A secret in every form that a server may echo it in: as it is, in JSON, an address, HTML, or base64."""
-    in_json = json.dumps(secret)[1:-1]
-    encoded = base64.b64encode(secret.encode()).decode()
-    forms = {secret, in_json, in_json.replace("/", r"\/"), quote(secret, safe=""), quote_plus(secret), quote(secret)}
-    return forms | {html.escape(secret), encoded, encoded.rstrip("=")}
-
-
-def parsed(body: bytes) -> object:
-    """The JSON of a body, or None where it has none."""
-    try:
-        data: object = orjson.loads(body)
-    except orjson.JSONDecodeError:
-        return None
-    return data
 
 
 def error_object(native: object) -> object:
@@ -254,11 +144,6 @@ def error_details(native: object) -> ErrorDetails:
     return ErrorDetails(message, _word(native.get("code")), _word(native.get("type")), param)
 
 
-def request_id_of(headers: Mapping[str, str]) -> str | None:
-    """The provider's id of the request, for its support."""
-    return headers.get("x-request-id") or headers.get("request-id")
-
-
 def _kind(details: ErrorDetails) -> tuple[type[ProviderError], bool]:
     if _is_overflow(details):
         return ContextOverflowError, False
@@ -286,10 +171,3 @@ def _word(said: object) -> str | None:
     if isinstance(said, bool) or said is None:
         return None
     return str(said) if isinstance(said, str | int) else None
-
-
-def _text(native: object) -> str:
-    try:
-        return orjson.dumps(native, default=lambda _: None).decode()
-    except TypeError:
-        return ""

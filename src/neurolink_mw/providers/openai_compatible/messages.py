@@ -56,6 +56,10 @@ def native_messages(
     messages: list[JSON] = []
     for index, message in enumerate(prompt):
         place = f"prompt[{index}]"
+        if not isinstance(message, SystemMessage | UserMessage | AssistantMessage | ToolMessage):
+            raise errors.refused(
+                f"{place}: expected a system, user, assistant or tool message, not {type(message).__name__}"
+            )
         extras = wire_extras(message.provider_options, provider)
         if isinstance(message, SystemMessage):
             messages.append({"role": "system", "content": message.content, **extras})
@@ -63,12 +67,8 @@ def native_messages(
             messages.append({"role": "user", **_user_content(message, place, provider, errors), **extras})
         elif isinstance(message, AssistantMessage):
             messages.append({**_assistant(message, place, provider, errors, warnings), **extras})
-        elif isinstance(message, ToolMessage):
-            messages.extend(_tool_results(message, place, provider, errors))
         else:
-            raise errors.refused(
-                f"{place}: expected a system, user, assistant or tool message, not {type(message).__name__}"
-            )
+            messages.extend(_tool_results(message, place, provider, errors))
     return messages
 
 

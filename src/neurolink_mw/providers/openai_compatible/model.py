@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import Mapping
 from types import TracebackType
-from typing import Final, Self
+from typing import Self
 
-import anyio
 import orjson
 
 from ...errors import ConfigError, ProviderError
@@ -20,35 +19,25 @@ from ...protocol import (
     PartStream,
     RequestInfo,
     ResponseInfo,
-    StreamPart,
     StreamResult,
     SupportedUrls,
     primed,
 )
-from .client import (
-    GivenClient,
-    HttpClient,
-    HttpResponse,
-    OwnClients,
-    close_response,
-    let_go,
-    read_body,
-    transport_errors,
-)
-from .endpoint import Endpoint, header_fault
-from .errors import ErrorReader, error_object, parsed
+from ..common.body import HttpResponse, close_response, read_body, transport_errors, whole_body
+from ..common.clients import Clients, GivenClient, OwnClients
+from ..common.headers import header_fault, in_lower_case
+from ..common.stream import SseSource, parts_of
+from .client import HttpClient, own_client_maker
+from .endpoint import Endpoint
+from .errors import ErrorReader
 from .messages import json_bytes
 from .readings import audio_type, loose_json
 from .repair import repair
 from .request import DEFAULT_PROVIDER, build_request
 from .response import parse_response
-from .sse import SseDecoder
 from .stream import ChatStream
 
-# How long to wait for the end of a body once `[DONE]` has come: some servers keep it open.
-AFTER_DONE_S: Final = 1.0
 _ERROR_BODY_LIMIT = 64 * 1024
-_BODY_LIMIT = 256 * 1024 * 1024
 
 _IMAGES_BY_ADDRESS: SupportedUrls = {"image/*": (r"^https?://",)}
 
@@ -98,7 +87,11 @@ class OpenAICompatibleModel:
         self._extra_body = dict(extra_body) if extra_body is not None else None
         self._supports_structured_outputs = supports_structured_outputs
         self._include_usage = include_usage
-        self._clients = OwnClients() if http_client is None else GivenClient(http_client)
+        self._clients: Clients[HttpClient] = (
+            OwnClients(own_client_maker(), lambda client: client.aclose())
+            if http_client is None
+            else GivenClient(http_client)
+        )
         self._transport = transport_errors(http_client)
 
     def __repr__(self) -> str:
@@ -121,12 +114,8 @@ class OpenAICompatibleModel:
         """The whole answer. Never sends a streaming request. Raises ProviderError."""
         call = self._call(options, stream=False)
         response = await call.send()
-        body, failure = await read_body(response, call.transport, _BODY_LIMIT)
-        status, headers = response.status_code, _lower(response.headers)
-        if failure is not None:
-            error = call.errors.of_transport(failure, during="while the answer was read", status=status)
-            failure = None
-            raise error
+        body = await whole_body(response, call.transport, call.errors)
+        status, headers = response.status_code, in_lower_case(response.headers)
         return parse_response(
             _answer(body, call.errors, status, headers),
             provider=self.provider,
@@ -142,11 +131,11 @@ class OpenAICompatibleModel:
         """The answer in parts. Raises ProviderError for what fails before the first content."""
         call = self._call(options, stream=True)
         response = await call.send()
-        status, headers = response.status_code, _lower(response.headers)
+        status, headers = response.status_code, in_lower_case(response.headers)
         media_type = headers.get("content-type", "").partition(";")[0].strip().lower()
         if media_type == "text/html" or media_type.endswith("json") or status in (204, 205):
             body, _ = await read_body(response, call.transport, _ERROR_BODY_LIMIT)
-            raise _no_stream(call.errors, media_type or "no content", body, status, headers)
+            raise call.errors.no_stream(media_type or "no content", body, status=status, headers=headers)
         machine = ChatStream(
             provider=self.provider,
             warnings=call.warnings,
@@ -157,8 +146,11 @@ class OpenAICompatibleModel:
             errors=call.errors,
         )
         closer = Closer(lambda: close_response(response))
-        parts = PartStream(_parts(response, machine, call, closer, headers), close=closer)
-        return await primed(StreamResult(parts, RequestInfo(call.native), ResponseInfo(headers=headers)))
+        source = SseSource(response, call.errors, call.transport, headers)
+        parts = parts_of(source, machine, closer)
+        return await primed(
+            StreamResult(PartStream(parts, close=closer), RequestInfo(call.native), ResponseInfo(headers=headers))
+        )
 
     def _call(self, options: CallOptions, *, stream: bool) -> _Call:
         native, warnings = build_request(
@@ -236,75 +228,7 @@ class _Call:
         return body
 
     def _refusal(self, response: HttpResponse, body: bytes) -> ProviderError:
-        return self.errors.of_response(response.status_code, _lower(response.headers), body)
-
-
-async def _parts(
-    response: HttpResponse, machine: ChatStream, call: _Call, closer: Closer, headers: Mapping[str, str]
-) -> AsyncIterator[StreamPart]:
-    """The parts of a response. The one place where a stream reads, fails, is closed and is cancelled."""
-    decoder = SseDecoder()
-    chunks = response.aiter_bytes()
-    last: list[StreamPart] | None = None
-    over = False
-    try:
-        for part in machine.start():
-            yield part
-        try:
-            async for chunk in chunks:
-                for event in decoder.feed(chunk):
-                    for part in machine.feed(event):
-                        yield part
-                if machine.done:
-                    break
-            deadline = anyio.current_time() + AFTER_DONE_S
-            while machine.done and (more := await _next_before(deadline, chunks)) is not None:
-                for event in decoder.feed(more):
-                    for part in machine.feed(event):
-                        yield part
-        except call.transport as error:
-            # Once `[DONE]` has come, nothing can be missing.
-            if not machine.done:
-                status = response.status_code
-                failed = call.errors.of_transport(
-                    error, during="in the middle of the stream", begun=machine.begun, status=status
-                )
-                last = machine.interrupt(failed)
-        except ProviderError as error:  # of the framing: an event without end
-            last = machine.interrupt(call.errors.malformed(str(error), None, status=response.status_code))
-        if closer.done:
-            # Closed by another task while this one was reading: what the read ended with is no news of the provider.
-            raise anyio.ClosedResourceError from None
-        if last is None:
-            unfinished = decoder.finish()
-            if decoder.stray and not machine.begun:
-                raise _no_stream(call.errors, "something else", decoder.stray, response.status_code, headers)
-            last = machine.finish(unfinished)
-        # Before the finish part, behind which many consumers do not look.
-        await closer()
-        await let_go(chunks, response, call.transport)
-        over = True
-        for part in last:
-            yield part
-    finally:
-        if not over:
-            await closer()
-            await let_go(chunks, response, call.transport)
-
-
-async def _next_before(deadline: float, chunks: AsyncIterator[bytes]) -> bytes | None:
-    with anyio.CancelScope(deadline=deadline):
-        return await anext(chunks, None)
-    return None
-
-
-def _no_stream(errors: ErrorReader, sent: str, body: bytes, status: int, headers: Mapping[str, str]) -> ProviderError:
-    """The error of a good status whose body is no event stream: the error object in it, or what it was."""
-    native = parsed(body)
-    if error_object(native) is not None:
-        return errors.of_object(native, status=status, headers=headers)
-    what = f"expected an event stream, and the server sent {sent}"
-    return errors.malformed(what, body, status=status, headers=headers)
+        return self.errors.of_response(response.status_code, in_lower_case(response.headers), body)
 
 
 def _answer(body: bytes, errors: ErrorReader, status: int, headers: Mapping[str, str]) -> object:
@@ -322,7 +246,3 @@ def _answer(body: bytes, errors: ErrorReader, status: int, headers: Mapping[str,
 
 def _is_good(response: HttpResponse) -> bool:
     return 200 <= response.status_code < 300
-
-
-def _lower(headers: Mapping[str, str]) -> dict[str, str]:
-    return {name.lower(): text for name, text in headers.items()}

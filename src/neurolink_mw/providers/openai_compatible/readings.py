@@ -16,6 +16,7 @@ from datetime import UTC, datetime
 from typing import Final
 
 from ...protocol import JSON, File, FinishReason, InputTokens, JSONObject, OutputTokens, Source, Usage
+from ..common.readings import words
 from .errors import ErrorReader
 from .messages import json_text
 from .options import THOUGHT_SIGNATURE
@@ -253,11 +254,6 @@ def decoded(data: str) -> bytes | None:
         return base64.b64decode(data, validate=True)
     except (binascii.Error, ValueError):
         return None
-
-
-def words(text: object) -> str | None:
-    """A text that says something, else None."""
-    return text if isinstance(text, str) and text else None
 
 
 def count(number: object) -> int | None:

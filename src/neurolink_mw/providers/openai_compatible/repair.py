@@ -10,7 +10,9 @@ import re
 from typing import Final, NamedTuple
 
 from ...protocol import JSON, CallWarning, camel_case
-from .errors import error_details, parsed
+from ..common.errors import parsed
+from ..common.refusal import refused_names
+from .errors import error_details
 from .request import SETTINGS
 
 # Without these it would be another call. A tool list that is dropped changes what the model may do.
@@ -31,24 +33,6 @@ _CODES = frozenset(
         *("unsupported_parameter", "unknown_parameter", "unsupported_value", "unrecognized_parameter"),
         *("extra_forbidden", "value_error.extra"),
     }
-)
-# What a message says of a parameter that is not supported, and the name in it.
-# Its length is bounded, and it begins where a word begins: a message may quote a long word of the request.
-_NAME = r"[`'\"]?(?<![\w.])(?P<name>[a-z][\w.]{0,127})(?![\w.])[`'\"]?"
-_SAYINGS = tuple(
-    re.compile(pattern, re.IGNORECASE)
-    for pattern in (
-        rf"(?:unsupported|unknown|unrecognized|unexpected) (?:parameter|value|field|property)s?:? {_NAME}",
-        rf"unrecognized request arguments? supplied: {_NAME}",
-        rf"unexpected keyword argument {_NAME}",
-        rf"(?:parameter|property|field|argument|option) {_NAME} is (?:unsupported|not (?:supported|permitted|allowed))",
-        r"[`'\"](?P<name>[a-z][\w.]{0,127})[`'\"] is (?:unsupported|not (?:supported|permitted|allowed))",
-        rf"(?:extra (?:inputs|fields) (?:are )?not permitted)[,:]? (?:field:? )?{_NAME}",
-        rf"{_NAME}:? extra (?:inputs|fields) (?:are )?not permitted",
-        rf"extra_forbidden.{{0,40}}?'body', {_NAME}",  # pydantic's list of faults, printed into a message
-        rf"^{_NAME} is not supported",
-        rf"does(?: not|n't) support (?:the )?(?:parameter )?{_NAME}",
-    )
 )
 _REFUSAL = re.compile(
     r"(?i)unsupported|unrecognized|unknown|unexpected|not (?:supported|permitted|allowed)|does(?: not|n't) support"
@@ -91,10 +75,11 @@ def _refused_parameter(body: bytes, native: dict[str, JSON]) -> str | None:
     if details.param and refusal:
         named.append(details.param)
     else:
-        for saying in _SAYINGS:
-            named.extend(match["name"] for match in saying.finditer(message))
+        named.extend(refused_names(message))
     for name in named:
         parameter = name.partition(".")[0].partition("[")[0]
         if parameter in native:
-            return None if parameter in PROTECTED else parameter
+            # Without a choice `none` the model may call what the caller does not want called.
+            forbids = parameter == "tool_choice" and native[parameter] == "none"
+            return None if parameter in PROTECTED or forbids else parameter
     return None

@@ -16,6 +16,7 @@ from ...protocol import (
     Text,
     ToolCall,
 )
+from ..common.readings import words
 from .errors import ErrorReader, error_object
 from .readings import (
     CallIds,
@@ -30,7 +31,6 @@ from .readings import (
     text_pieces,
     timestamp,
     usage,
-    words,
 )
 from .request import DEFAULT_PROVIDER
 

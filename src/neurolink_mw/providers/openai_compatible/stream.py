@@ -32,6 +32,8 @@ from ...protocol import (
     TextStart,
 )
 from ...protocol.event_machine import parts_of_events
+from ..common.readings import words
+from ..common.sse import ServerSentEvent
 from .errors import ErrorReader, error_object
 from .readings import (
     CallIds,
@@ -44,10 +46,8 @@ from .readings import (
     text_pieces,
     timestamp,
     usage,
-    words,
 )
 from .request import DEFAULT_PROVIDER
-from .sse import ServerSentEvent
 from .tool_deltas import ToolDeltas
 
 DONE: Final = b"[DONE]"

@@ -13,8 +13,9 @@ import orjson
 
 from ...errors import ProviderError
 from ...protocol import JSON, ErrorPart, JSONObject, StreamPart, ToolCall, ToolInputDelta, ToolInputEnd, ToolInputStart
+from ..common.readings import words
 from .errors import ErrorReader
-from .readings import CallIds, argument_text, signature_metadata, words
+from .readings import CallIds, argument_text, signature_metadata
 
 
 class _Call:

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from neurolink_mw.errors import ProviderError
-from neurolink_mw.providers.openai_compatible.sse import MAX_EVENT_BYTES, ServerSentEvent, SseDecoder
+from neurolink_mw.providers.common.sse import MAX_EVENT_BYTES, ServerSentEvent, SseDecoder
 
 
 def decode(*chunks: bytes, limit: int = MAX_EVENT_BYTES) -> list[ServerSentEvent]:
