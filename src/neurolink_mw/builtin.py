@@ -41,6 +41,7 @@ def register_middlewares(register: Callable[[Deferred], None]) -> None:
 def register_providers(register: RegisterProvider) -> None:
     register("openai-compatible", _openai_compatible)
     register("bedrock", _bedrock)
+    register("anthropic", _anthropic)
 
 
 class OpenAICompatibleSettings(BaseModel):
@@ -92,6 +93,25 @@ def _bedrock(model_id: str, **config: object) -> LanguageModel:
     from .providers.bedrock import BedrockModel  # boto3 is imported for those who use it
 
     return BedrockModel(model_id, **settings.model_dump())
+
+
+class AnthropicSettings(BaseModel):
+    """What may stand beside the name of an `anthropic` model. What is not said the SDK looks for by itself."""
+
+    model_config = ConfigDict(extra="forbid", hide_input_in_errors=True)
+
+    api_key: str | None = Field(None, min_length=1, repr=False)
+    base_url: str | None = Field(None, min_length=1)
+
+
+def _anthropic(model_id: str, **config: object) -> LanguageModel:
+    """A model from its name and settings."""
+    name = f"anthropic:{model_id}"
+    _require_known(name, config, AnthropicSettings)
+    settings = _validated(name, config, AnthropicSettings)
+    from .providers.anthropic import AnthropicModel  # the SDK takes a second to import
+
+    return AnthropicModel(model_id, **settings.model_dump())
 
 
 def _require_known(name: str, config: Mapping[str, object], settings: type[BaseModel]) -> None:

@@ -204,7 +204,7 @@ def test_members_for_different_models_are_not_judged_by_their_order_before_there
         (
             "p.json",
             '{"model": "acme:x"}',
-            "p.json: model: there is no provider 'acme' (allowed: bedrock, openai-compatible)",
+            "p.json: model: there is no provider 'acme' (allowed: anthropic, bedrock, openai-compatible)",
         ),
         (
             "p.json",
@@ -247,7 +247,7 @@ def test_plugins_are_listed_with_what_they_offer() -> None:
     listed = json.loads(invoke("plugins", "--json").stdout)
     builtin = next(info for info in listed if info["name"] == "builtin")
     assert builtin["status"] == "loaded"
-    assert builtin["providers"] == ["openai-compatible", "bedrock"]
+    assert builtin["providers"] == ["openai-compatible", "bedrock", "anthropic"]
 
 
 def test_a_plugin_that_cannot_be_loaded_is_listed_with_the_whole_reason(tmp_path: Path) -> None:

@@ -63,7 +63,7 @@ def settings(**config: Any) -> dict[str, Any]:
             {"preset": "observ"},
             "preset: there is no preset 'observ'; did you mean 'observe'? (allowed: basic, observe)",
         ),
-        ({"model": "acme:chat"}, "model: there is no provider 'acme' (allowed: bedrock, openai-compatible)"),
+        ({"model": "acme:chat"}, "model: there is no provider 'acme' (allowed: anthropic, bedrock, openai-compatible)"),
         ({"model": "gpt-5"}, "model: a model is named provider:model-id, as in openai-compatible:gpt-5"),
         ({"model": 5}, "model: input should be provider:model-id, or a mapping of options"),
         ({"model": {"provider": "openai-compatible"}}, "model.model_id: field required"),
