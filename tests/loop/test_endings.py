@@ -8,9 +8,20 @@ import pytest
 
 from neurolink_mw.errors import PolicyDenied
 from neurolink_mw.loop import StepResult, has_tool_call, step_count_is
-from neurolink_mw.protocol import AssistantMessage, Reasoning, Text, TextPart, ToolChoice, ToolMessage
+from neurolink_mw.protocol import (
+    AssistantMessage,
+    Content,
+    FinishReason,
+    GenerateResult,
+    Reasoning,
+    Text,
+    TextPart,
+    ToolCall,
+    ToolChoice,
+    ToolMessage,
+)
 
-from .builders import Drive, both_ways, call, check_paired, look, says, script, sent, working
+from .builders import COST, Drive, both_ways, call, check_paired, look, says, script, sent, working
 
 pytestmark = pytest.mark.anyio
 
@@ -230,3 +241,31 @@ async def test_text_beside_a_terminal_call_stays(drive: Drive) -> None:
     model = script(says("There.", call("c1", "final_result")))
     result = await drive(model, tools=[final], terminal_tools=["final_result"])
     assert result.content == (Text("There."),)
+
+
+def paused(*content: Content | str) -> GenerateResult:
+    return says(*content).replace(finish_reason=FinishReason("stop", "pause_turn"))
+
+
+@both_ways
+async def test_an_answer_that_has_paused_is_gone_on_with(drive: Drive) -> None:
+    searches = ToolCall("s1", "search", "{}", provider_executed=True)
+    model = script(paused("Let me search.", searches), says("Rain."))
+    turn = await drive(model)
+    assert (turn.text, turn.stopped_by, len(turn.steps)) == ("Rain.", "answer", 2)
+    asked_again = model.calls[1].options.prompt
+    assert isinstance(last := asked_again[-1], AssistantMessage)
+    assert [part.type for part in last.content] == ["text", "tool-call"]
+    assert turn.usage == COST + COST
+
+
+@both_ways
+async def test_an_answer_that_pauses_without_end_ends_at_the_limit(drive: Drive) -> None:
+    turn = await drive(script(*[paused("More.")] * 4), max_steps=3)
+    assert (turn.stopped_by, len(turn.steps)) == ("step-limit", 3)
+
+
+@both_ways
+async def test_tools_that_are_called_beside_a_pause_are_run(drive: Drive) -> None:
+    turn = await drive(script(paused("Look.", call()), says("Rain.")), tools=[look])
+    assert [one.status for one in turn.tool_executions] == ["ok"]

@@ -229,3 +229,11 @@ def test_who_answered_is_said_only_where_it_is_known() -> None:
     assert [part.type for part in parts_of(with_headers)] == ["stream-start", "finish"]
     with_id = GenerateResult(response=ResponseInfo("r1"))
     assert [part.type for part in parts_of(with_id)] == ["stream-start", "response-metadata", "finish"]
+
+
+def test_warnings_that_come_with_the_end_are_warnings_of_the_answer() -> None:
+    told = {"type": "other", "message": "calls were left out"}
+    finish = Finish(FinishReason("stop"), Usage(), {"acme": {"warnings": [told, "odd", {"type": 5}]}, "x": 3})
+    answer = collect([StreamStart((CallWarning("unsupported", "seed"),)), finish])
+    assert answer.warnings == (CallWarning("unsupported", "seed"), CallWarning("other", message="calls were left out"))
+    assert collect(parts_of(answer)) == answer

@@ -43,6 +43,8 @@ from .stop import is_stopped
 _log = logging.getLogger(__name__)
 
 _CUT = frozenset({"length", "content-filter", "error"})
+# Raw reasons of an answer that is not at its end: Anthropic, while it runs tools of its own for long.
+_PAUSED = frozenset({"pause_turn"})
 _NOT_RUN = ErrorTextOutput("The call was not run.")
 
 
@@ -107,6 +109,8 @@ class Turn:
             self._end_without_tools(step, answer, calls, None if cut else _first_of(own, self._terminal))
         elif calls:
             await self._run_tools(step, answer, calls)
+        elif answer.finish_reason.raw in _PAUSED:
+            await self._go_on(step, answer)
         elif self._says_nothing(step, answer):
             self._ask_again(step, answer)
         else:
@@ -153,6 +157,16 @@ class Turn:
             self._approvals = _pending_in(answer, [one.call for one in answering if one.asks])
             self._end("approval", answer)
         elif await is_stopped(self._settings.conditions, self.record.steps):
+            self._end("stop-condition", answer)
+        elif len(self.record.steps) >= self._settings.max_steps:
+            self._end_or_ask_last(answer)
+
+    async def _go_on(self, step: Step, answer: GenerateResult) -> None:
+        """The model has paused, and goes on when it is asked again with what it has said."""
+        self._kept.step(step, answer)
+        self._kept.messages(answer)
+        self._kept.show(step, answer)
+        if await is_stopped(self._settings.conditions, self.record.steps):
             self._end("stop-condition", answer)
         elif len(self.record.steps) >= self._settings.max_steps:
             self._end_or_ask_last(answer)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 
 from .content import Content, File, Reasoning, Source, Text, ToolApprovalRequest, ToolCall, ToolResult, UnknownPart
 from .parts import (
@@ -115,11 +115,29 @@ class Accumulator:
             tuple(item.content() if isinstance(item, _Block) else item for item in self._content),
             INTERRUPTED if finish is None else finish.finish_reason,
             Usage() if finish is None else finish.usage,
-            self._warnings,
+            self._warnings if finish is None else _with_late(self._warnings, finish.provider_metadata),
             None if finish is None else finish.provider_metadata,
             response=response,
             extra=None if finish is None else finish.extra,
         )
+
+
+def _with_late(warnings: tuple[CallWarning, ...], metadata: JSONObject | None) -> tuple[CallWarning, ...]:
+    """With those that only the end of an answer gives reason for: providers file them in its metadata, under
+    `warnings`, since a stream begins with the others."""
+    late: list[CallWarning] = []
+    for own in metadata.values() if metadata else ():
+        told = own.get("warnings") if isinstance(own, Mapping) else None
+        for one in told if isinstance(told, list | tuple) else ():
+            if isinstance(one, Mapping) and isinstance(kind := one.get("type"), str):
+                feature, details, message = (
+                    text if isinstance(text := one.get(name), str) else None for name in _WORDS
+                )
+                late.append(CallWarning(kind, feature, details, message))
+    return (*warnings, *(one for one in late if one not in warnings))
+
+
+_WORDS = ("feature", "details", "message")
 
 
 def collect(parts: Iterable[StreamPart]) -> GenerateResult:
