@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Final
 
 from . import (
+    anthropic_events,
     bedrock_events,
     bedrock_peers,
     generate,
@@ -41,6 +42,7 @@ GROUPS: Final[dict[str, Callable[[Effort], Measured]]] = {
     "open_streams": open_streams.measure,
     "openai": openai_events.measure,
     "bedrock": bedrock_events.measure,
+    "anthropic": anthropic_events.measure,
     "values": values.measure,
     "imports": imports.measure,
     "plugins": plugins.measure,
