@@ -6,21 +6,19 @@ from collections.abc import AsyncIterator
 from typing import Any
 
 import boto3
-import httpx
 import pytest
 from botocore.config import Config
+from tests.aimock.asking import ask, get_weather, read, seen
 
-from neurolink_mw import CallOptions, LanguageModel, generate, tool, wrap_model
+from neurolink_mw import CallOptions, LanguageModel, generate, wrap_model
 from neurolink_mw.errors import ProviderError, TurnError
 from neurolink_mw.middlewares.logging import Logging
-from neurolink_mw.protocol import FunctionTool, StreamPart, ToolCall
+from neurolink_mw.protocol import ToolCall
 from neurolink_mw.providers.bedrock import BedrockModel, BedrockTurnModel
 from neurolink_mw.providers.bedrock.agentic_loop import AgenticLoopChunk, run_agentic_loop
-from neurolink_mw.testing import check_stream
 
 pytestmark = pytest.mark.anyio
 
-WEATHER = FunctionTool("get_weather", {"type": "object", "properties": {"city": {"type": "string"}}})
 MODEL_ID = "anthropic.claude-sonnet-4-6"
 
 
@@ -39,23 +37,6 @@ def client(address: str) -> Any:
 async def model(address: str, anyio_backend: str) -> AsyncIterator[LanguageModel]:
     async with BedrockModel(MODEL_ID, client=client(address)) as bare:
         yield wrap_model(bare, [Logging()])
-
-
-@tool
-async def get_weather(city: str) -> str:
-    """The weather of a city."""
-    return f"rain in {city}"
-
-
-def ask(text: str) -> CallOptions:
-    return CallOptions.from_text(text).replace(tools=[WEATHER])
-
-
-async def read(model: LanguageModel, options: CallOptions) -> list[StreamPart]:
-    async with (await model.do_stream(options)).stream as parts:
-        made = [part async for part in parts]
-    check_stream(made)
-    return made
 
 
 async def test_an_answer_is_generated(model: LanguageModel) -> None:
@@ -114,7 +95,4 @@ async def test_an_unknown_request_is_refused(model: LanguageModel) -> None:
 
 async def test_a_generated_turn_asks_for_no_stream(model: LanguageModel, address: str) -> None:
     await generate(model, "Do I need an umbrella?", tools=[get_weather])
-    async with httpx.AsyncClient() as http:
-        journal = (await http.get(f"{address}/__aimock/journal")).json()
-    requests = journal if isinstance(journal, list) else journal["entries"]
-    assert all(one["path"].endswith("/converse") for one in requests[-2:])
+    assert all(one["path"].endswith("/converse") for one in (await seen(address))[-2:])

@@ -6,8 +6,7 @@ import json
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from neurolink_mw.errors import ProviderError
-from neurolink_mw.protocol import ErrorPart, Finish, StreamPart, check_grammar
+from neurolink_mw.protocol import StreamPart, check_grammar
 from neurolink_mw.providers.anthropic.stream import MessageStream, NativeEvent
 
 Json = dict[str, Any]
@@ -194,19 +193,3 @@ def parts_of(*events: NativeEvent, **settings: Any) -> list[StreamPart]:
 def kinds(parts: Iterable[StreamPart]) -> list[str]:
     """The types of the parts after the one that opens every stream."""
     return [part.type for part in list(parts)[1:]]
-
-
-def finish(parts: list[StreamPart]) -> tuple[str, str | None]:
-    return last(parts).finish_reason.unified, last(parts).finish_reason.raw
-
-
-def last(parts: list[StreamPart]) -> Finish:
-    part = parts[-1]
-    assert isinstance(part, Finish)
-    return part
-
-
-def errors(parts: list[StreamPart]) -> list[ProviderError]:
-    found = [part.error for part in parts if isinstance(part, ErrorPart)]
-    assert all(isinstance(error, ProviderError) for error in found)
-    return found  # type: ignore[return-value]  # as asserted

@@ -21,7 +21,8 @@ from neurolink_mw.providers.anthropic.response import parse_response
 from neurolink_mw.providers.anthropic.stream import MessageStream
 from neurolink_mw.providers.common.sse import SseDecoder
 
-from .events import Json, finish, framed, own, parts_of
+from ..streams import finish
+from .events import Json, framed, own, parts_of
 
 HERE = Path(__file__).parent
 CASES: list[Json] = json.loads((HERE / "cases.json").read_text("utf-8"))

@@ -23,22 +23,9 @@ from neurolink_mw.errors import AuthenticationError, ConfigError, OverloadedErro
 from neurolink_mw.providers.anthropic import AnthropicClient, AnthropicModel
 from neurolink_mw.testing.wire import Exchange, JsonReply, Reply, anthropic, anthropic_server
 
-from .wire_builders import (
-    HANGING,
-    HI,
-    HOSTS,
-    KEY,
-    MODEL,
-    STREAMED,
-    TLS,
-    all_closed,
-    call,
-    check_discreet,
-    client,
-    failing,
-    own,
-    read,
-)
+from ..serving import all_closed
+from ..streams import read
+from .wire_builders import HANGING, HI, HOSTS, KEY, MODEL, STREAMED, TLS, call, check_discreet, client, failing, own
 
 pytestmark = pytest.mark.anyio
 
@@ -94,7 +81,7 @@ async def test_a_given_client_tells_the_service_nothing_of_the_applications_trac
             one = AnthropicModel(MODEL, client=given)
             with traced():
                 await one.do_generate(HI)
-                await read(one)
+                await read(one, HI)
     for exchange in server.journal:
         assert TRACING.isdisjoint(exchange.headers)
 
@@ -159,7 +146,7 @@ async def test_the_spans_of_a_client_that_is_to_trace_end_with_the_answers() -> 
             await AnthropicModel(MODEL, client=given).do_generate(HI)
             assert not spans.started
             one = AnthropicModel(MODEL, client=given, keep_client_policy=True)
-            await read(one)
+            await read(one, HI)
             with pytest.raises(RateLimitError):
                 await one.do_generate(HI)
             await call(one, streamed=True)

@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import gc
-import os
 import threading
-from collections.abc import Callable, Coroutine
-from contextlib import suppress
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
-from pathlib import Path
 from time import monotonic
 from typing import Any
 
@@ -21,29 +18,21 @@ import pytest
 import trio
 
 from neurolink_mw.errors import ServerError
-from neurolink_mw.protocol import StreamResult, TextDelta, collect
-from neurolink_mw.providers.anthropic import AnthropicModel
+from neurolink_mw.protocol import TextDelta, collect
 from neurolink_mw.testing.wire import HOLD, Pause, Reply, StreamReply, anthropic, anthropic_server
 
-from .wire_builders import (
-    BLOCK_START,
-    DELTA,
-    END,
-    HANGING,
-    HEADERS_ONLY,
-    HI,
-    NO_HEADERS,
-    START,
-    STREAMED,
-    all_closed,
-    asked,
-    call,
-    ended,
-    model,
-    own,
-    read,
-    size,
+from ..leaving import (
+    AT_THE_END,
+    BEFORE_CONTENT,
+    BEFORE_HEADERS,
+    IN_MID_STREAM,
+    Leave,
+    close_while_another_reads,
+    sockets,
 )
+from ..serving import all_closed, asked, ended, size
+from ..streams import read
+from .wire_builders import BLOCK_START, DELTA, END, HANGING, HEADERS_ONLY, HI, NO_HEADERS, START, STREAMED, model, own
 
 pytestmark = pytest.mark.anyio
 
@@ -63,7 +52,7 @@ async def test_a_connection_is_used_again_after_whole_answers_streams_and_errors
         server.push(anthropic.answer("c"))
         async with make(server) as one:
             await one.do_generate(HI)
-            await read(one)
+            await read(one, HI)
             with pytest.raises(ServerError):
                 await one.do_stream(HI)
             await one.do_generate(HI)
@@ -119,7 +108,7 @@ async def test_a_stream_that_is_dropped_frees_its_socket(begun: bool) -> None:
 async def test_a_body_that_stays_open_behind_the_end_does_not_hold_the_answer_back() -> None:
     with anthropic_server([StreamReply([START, BLOCK_START, DELTA, *END, HOLD])]) as server:
         async with model(server) as one:
-            assert collect(await read(one)).finish_reason.unified == "stop"
+            assert collect(await read(one, HI)).finish_reason.unified == "stop"
             assert (await ended(server)).outcome == "client-closed"
 
 
@@ -127,7 +116,7 @@ async def test_a_connection_that_breaks_behind_the_end_does_not_spoil_the_answer
     reply = StreamReply([START, BLOCK_START, DELTA, *END])
     with anthropic_server([replace(reply, reset_after=size(reply))]) as server:
         async with model(server) as one:
-            assert collect(await read(one)).finish_reason.unified == "stop"
+            assert collect(await read(one, HI)).finish_reason.unified == "stop"
 
 
 # ------------------------------------------------------------------------------------------- cancelled while it waits
@@ -191,23 +180,7 @@ async def test_a_reader_that_is_cancelled_closes_the_socket_first(make: Any) -> 
 async def test_closing_from_another_task_ends_a_waiting_read(make: Any) -> None:
     with anthropic_server([HANGING]) as server:
         async with make(server) as one:
-            stream = (await one.do_stream(HI)).stream
-            waiting = anyio.Event()
-
-            async def read_on() -> None:
-                async for part in stream:
-                    if isinstance(part, TextDelta):
-                        waiting.set()
-
-            async def reader() -> None:
-                with pytest.raises(anyio.ClosedResourceError):
-                    await read_on()
-
-            async with anyio.create_task_group() as tasks:
-                tasks.start_soon(reader)
-                await waiting.wait()
-                await anyio.lowlevel.checkpoint()
-                await stream.aclose()
+            await close_while_another_reads((await one.do_stream(HI)).stream)
             assert (await ended(server)).outcome == "client-closed"
 
 
@@ -222,21 +195,12 @@ async def test_sixty_four_streams_at_one_time_are_all_served(make: Any) -> None:
         async with make(server) as one:
 
             async def ask() -> None:
-                texts.append(collect(await read(one)).text)
+                texts.append(collect(await read(one, HI)).text)
 
             async with anyio.create_task_group() as tasks:
                 for _ in range(64):
                     tasks.start_soon(ask)
     assert texts == ["one two three"] * 64
-
-
-def sockets() -> int:
-    open_files = Path("/proc/self/fd")
-    found = 0
-    for number in os.listdir(open_files):
-        with suppress(OSError):
-            found += os.readlink(open_files / number).startswith("socket:")
-    return found
 
 
 def living(backend: str) -> tuple[int, set[str]]:
@@ -252,47 +216,6 @@ async def settled(state: Callable[[], object], wanted: object) -> None:
         while state() != wanted:
             await anyio.lowlevel.checkpoint()
     assert state() == wanted
-
-
-Leave = Callable[[AnthropicModel], Coroutine[Any, Any, None]]
-
-
-async def begun(one: AnthropicModel) -> StreamResult:
-    result = await one.do_stream(HI)
-    await anext(aiter(result.stream))
-    return result
-
-
-async def close_begun(one: AnthropicModel) -> None:
-    await (await begun(one)).stream.aclose()
-
-
-async def close_unread(one: AnthropicModel) -> None:
-    await call(one, streamed=True)
-
-
-async def drop(one: AnthropicModel) -> None:
-    await begun(one)
-
-
-async def drop_unread(one: AnthropicModel) -> None:
-    await one.do_stream(HI)
-
-
-async def cancel(one: AnthropicModel) -> None:
-    """While the stream is read, or before it has begun."""
-    with anyio.move_on_after(0.01):
-        async for _ in (await one.do_stream(HI)).stream:
-            pass
-
-
-async def cancel_whole(one: AnthropicModel) -> None:
-    with anyio.move_on_after(0.01):
-        await one.do_generate(HI)
-
-
-async def finish(one: AnthropicModel) -> None:
-    await read(one)
 
 
 AT_ONCE = 50
@@ -326,11 +249,11 @@ async def abandon(reply: Reply, ways: list[Leave], make: Any, backend: str) -> N
 @pytest.mark.parametrize(
     ("reply", "ways"),
     [
-        pytest.param(HANGING, [close_begun, close_unread, drop, drop_unread, cancel], id="hanging"),
-        pytest.param(HEADERS_ONLY, [cancel], id="headers only"),
-        pytest.param(NO_HEADERS, [cancel, cancel_whole], id="no headers"),
-        pytest.param(FLOODING, [close_begun, close_unread, drop, drop_unread, cancel], id="flooding"),
-        pytest.param(FINISHED, [finish, close_begun, close_unread, drop, drop_unread], id="finished"),
+        pytest.param(HANGING, IN_MID_STREAM, id="hanging"),
+        pytest.param(HEADERS_ONLY, BEFORE_CONTENT, id="headers only"),
+        pytest.param(NO_HEADERS, BEFORE_HEADERS, id="no headers"),
+        pytest.param(FLOODING, IN_MID_STREAM, id="flooding"),
+        pytest.param(FINISHED, AT_THE_END, id="finished"),
     ],
 )
 async def test_a_hundred_abandoned_streams_of_a_kind_leave_nothing(
@@ -342,5 +265,4 @@ async def test_a_hundred_abandoned_streams_of_a_kind_leave_nothing(
 @pytest.mark.filterwarnings("ignore::ResourceWarning")  # that they were dropped
 @pytest.mark.parametrize("reply", [HANGING, FLOODING], ids=["hanging", "flooding"])
 async def test_a_hundred_abandoned_streams_of_frames_leave_nothing(reply: StreamReply, anyio_backend: str) -> None:
-    ways: list[Leave] = [close_begun, close_unread, drop, drop_unread, cancel]
-    await abandon(replace(reply, coding="eventstream"), ways, partial(model, host="bedrock"), anyio_backend)
+    await abandon(replace(reply, coding="eventstream"), IN_MID_STREAM, partial(model, host="bedrock"), anyio_backend)

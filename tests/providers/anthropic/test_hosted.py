@@ -41,6 +41,9 @@ from neurolink_mw.testing.wire import (
     eventstream,
 )
 
+from ..leaving import close_while_another_reads
+from ..serving import content, ended
+from ..streams import read
 from .wire_builders import (
     BLOCK_START,
     BODY,
@@ -56,11 +59,8 @@ from .wire_builders import (
     TLS,
     call,
     check_discreet,
-    content,
-    ended,
     failing,
     model,
-    read,
 )
 
 pytestmark = pytest.mark.anyio
@@ -90,7 +90,7 @@ async def test_hosted_claude_answers_whole_and_in_parts(host: str) -> None:
     with anthropic_server([reply], repeat="last") as server:
         async with model(server, host) as one:
             whole = await one.do_generate(HI)
-            parts = await read(one)
+            parts = await read(one, HI)
         assert server.connections_total == 1
     streamed = collect(parts)
     assert whole.text == streamed.text == "Hello there"
@@ -105,7 +105,7 @@ async def test_bedrock_gets_the_body_with_its_version_and_without_what_its_addre
     with anthropic_server([anthropic.answer("x")], repeat="last") as server:
         async with model(server, "bedrock") as one:
             await one.do_generate(HI)
-            await read(one)
+            await read(one, HI)
     for exchange in server.journal:
         assert exchange.json == {**SENT, "anthropic_version": exchange.json["anthropic_version"]}
         assert exchange.headers["authorization"] == f"Bearer {KEY}"
@@ -115,7 +115,7 @@ async def test_vertex_gets_the_body_with_its_version_and_without_the_model() -> 
     with anthropic_server([anthropic.answer("x")], repeat="last") as server:
         async with model(server, "vertex") as one:
             await one.do_generate(HI)
-            await read(one)
+            await read(one, HI)
     whole, streamed = (exchange.json for exchange in server.journal)
     assert whole == {**SENT, "anthropic_version": whole["anthropic_version"]}
     assert streamed == {**whole, "stream": True}
@@ -153,14 +153,14 @@ async def test_frames_are_read_however_they_are_cut(rechunk: int) -> None:
     text = "a wholé answer"
     with anthropic_server([anthropic.answer(text, thinking="Hm", rechunk=rechunk)]) as server:
         async with model(server, "bedrock") as one:
-            assert collect(await read(one)).text == text
+            assert collect(await read(one, HI)).text == text
 
 
 async def test_frames_that_hold_no_event_of_a_message_are_passed_over() -> None:
     odd = [eventstream.event("chunk", {}), eventstream.event("somethingNew", {"x": 1}), PING]
     with anthropic_server([frames(START, *odd, BLOCK_START, DELTA, *odd, *END)]) as server:
         async with model(server, "bedrock") as one:
-            result = collect(await read(one))
+            result = collect(await read(one, HI))
     assert (result.text, result.finish_reason.unified) == ("x", "stop")
 
 
@@ -277,7 +277,7 @@ async def test_what_fails_before_the_first_content_of_frames_is_raised(
 async def test_what_fails_after_content_of_frames_is_an_error_part(then: list[Any], cls: type[ProviderError]) -> None:
     with anthropic_server([frames(START, BLOCK_START, DELTA, *then)]) as server:
         async with model(server, "bedrock") as one:
-            parts = await read(one)
+            parts = await read(one, HI)
     [error] = [part.error for part in parts if isinstance(part, ErrorPart)]
     assert type(error) is cls
     assert isinstance(error, ProviderError)
@@ -291,7 +291,7 @@ async def test_what_came_before_a_broken_frame_is_passed_on_though_it_came_with_
     together = content(frames(START, BLOCK_START, DELTA, DELTA, BROKEN))
     with anthropic_server([RawReply(together, "application/vnd.amazon.eventstream")]) as server:
         async with model(server, "bedrock") as one:
-            parts = await read(one)
+            parts = await read(one, HI)
     assert collect(parts).text == "xx"
     assert [type(part.error) for part in parts if isinstance(part, ErrorPart)] == [StreamInterruptedError]
 
@@ -323,7 +323,7 @@ async def test_frames_that_break_off_anywhere_are_told_as_an_error(after: int, h
     with anthropic_server([replies[how]]) as server:
         async with model(server, "bedrock") as one:
             try:
-                parts = await read(one)
+                parts = await read(one, HI)
             except (ConnectionFailed, StreamInterruptedError):
                 return
     assert "a wholé answer".startswith(collect(parts).text)
@@ -377,23 +377,7 @@ async def test_a_flood_of_frames_that_is_left_early_closes_its_socket() -> None:
 async def test_closing_frames_from_another_task_ends_a_waiting_read() -> None:
     with anthropic_server([HANGING]) as server:
         async with model(server, "bedrock") as one:
-            stream = (await one.do_stream(HI)).stream
-            waiting = anyio.Event()
-
-            async def read_on() -> None:
-                async for part in stream:
-                    if isinstance(part, TextDelta):
-                        waiting.set()
-
-            async def reader() -> None:
-                with pytest.raises(anyio.ClosedResourceError):
-                    await read_on()
-
-            async with anyio.create_task_group() as tasks:
-                tasks.start_soon(reader)
-                await waiting.wait()
-                await anyio.lowlevel.checkpoint()
-                await stream.aclose()
+            await close_while_another_reads((await one.do_stream(HI)).stream)
             assert (await ended(server)).outcome == "client-closed"
 
 
@@ -418,5 +402,5 @@ async def test_a_reader_of_frames_that_is_cancelled_closes_the_socket() -> None:
 async def test_frames_that_stay_open_behind_the_end_do_not_hold_the_answer_back() -> None:
     with anthropic_server([frames(START, BLOCK_START, DELTA, *END, HOLD)]) as server:
         async with model(server, "bedrock") as one:
-            assert collect(await read(one)).finish_reason.unified == "stop"
+            assert collect(await read(one, HI)).finish_reason.unified == "stop"
             assert (await ended(server)).outcome == "client-closed"

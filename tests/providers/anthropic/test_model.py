@@ -60,6 +60,8 @@ from neurolink_mw.testing.wire import (
     bedrock,
 )
 
+from ..serving import content, ended, size
+from ..streams import read
 from .wire_builders import (
     BLOCK_START,
     BODY,
@@ -74,13 +76,9 @@ from .wire_builders import (
     STREAMED,
     call,
     check_discreet,
-    content,
-    ended,
     failing,
     model,
     own,
-    read,
-    size,
 )
 
 pytestmark = pytest.mark.anyio
@@ -111,7 +109,7 @@ async def test_a_call_is_answered_whole_and_in_parts_through_either_client(make:
         async with make(server) as one:
             assert isinstance(one, LanguageModel)
             whole = await one.do_generate(HI)
-            parts = await read(one)
+            parts = await read(one, HI)
     assert whole.text == collect(parts).text == "Hello there"
     assert whole.usage.output_tokens.total == collect(parts).usage.output_tokens.total == 5
     assert [exchange.json for exchange in server.journal] == [BODY, {**BODY, "stream": True}]
@@ -207,7 +205,7 @@ async def test_a_compressed_stream_in_single_bytes_is_read() -> None:
     packed = RawReply(gzip.compress(events), "text/event-stream", headers={"content-encoding": "gzip"}, rechunk=1)
     with anthropic_server([packed]) as server:
         async with model(server) as one:
-            assert collect(await read(one)).text == "é😀"
+            assert collect(await read(one, HI)).text == "é😀"
 
 
 async def test_the_service_reads_addresses_of_images_and_pdfs_itself() -> None:
@@ -346,7 +344,7 @@ async def test_a_stream_that_falls_silent_before_content_is_a_timeout_and_after_
     with anthropic_server([StreamReply([START, BLOCK_START, HOLD]), HANGING]) as server:
         error = await failing(server, streamed=True, timeout=patience)
         async with model(server, timeout=patience) as one:
-            parts = await read(one)
+            parts = await read(one, HI)
     assert type(error) is ProviderTimeoutError
     assert [type(part.error) for part in parts if isinstance(part, ErrorPart)] == [StreamInterruptedError]
 
@@ -422,7 +420,7 @@ async def test_an_error_inside_a_stream_is_known_by_its_type(kind: str, cls: typ
     with anthropic_server([StreamReply([START, event]), StreamReply([START, BLOCK_START, DELTA, event])]) as server:
         raised = await failing(server, streamed=True)
         async with model(server) as one:
-            parts = await read(one)
+            parts = await read(one, HI)
     [told] = [part.error for part in parts if isinstance(part, ErrorPart)]
     assert isinstance(told, ProviderError)
     check_discreet(told)
@@ -438,7 +436,7 @@ async def test_an_error_inside_a_stream_is_known_by_its_type(kind: str, cls: typ
 async def test_what_comes_after_an_error_in_a_stream_does_not_make_it_good() -> None:
     with anthropic_server([StreamReply([START, BLOCK_START, DELTA, OVERLOADED, DELTA, *END])]) as server:
         async with model(server) as one:
-            parts = await read(one)
+            parts = await read(one, HI)
     assert collect(parts).text == "x"
     assert isinstance(parts[-1], Finish)
     assert parts[-1].finish_reason.unified == "error"
@@ -467,7 +465,7 @@ async def test_an_event_without_end_is_an_error() -> None:
     endless = StreamReply([START, BLOCK_START, DELTA, b"data: " + b"x" * (17 * 1024 * 1024)], rechunk=1024 * 1024)
     with anthropic_server([endless]) as server:
         async with model(server) as one:
-            parts = await read(one)
+            parts = await read(one, HI)
     assert isinstance(parts[-2], ErrorPart)
     assert "larger than" in str(parts[-2].error)
 
@@ -482,7 +480,7 @@ BREAK = st.sampled_from(["cut_after", "reset_after"])
 
 async def outcome(one: AnthropicModel) -> list[StreamPart] | ProviderError:
     try:
-        return await read(one)
+        return await read(one, HI)
     except ProviderError as error:
         return error
 

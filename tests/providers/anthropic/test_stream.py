@@ -27,6 +27,7 @@ from neurolink_mw.protocol import (
 from neurolink_mw.providers.anthropic.stream import MessageStream, parse_stream
 from neurolink_mw.providers.common.sse import ServerSentEvent
 
+from ..streams import errors, finish, last
 from .events import (
     BEGIN,
     CALLED,
@@ -41,11 +42,8 @@ from .events import (
     call_events,
     delta,
     ended,
-    errors,
     events_of,
-    finish,
     kinds,
-    last,
     message,
     own,
     own_metadata,

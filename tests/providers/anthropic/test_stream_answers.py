@@ -6,7 +6,8 @@ from neurolink_mw.protocol import TextDelta, TextEnd, TextStart, collect
 from neurolink_mw.providers.anthropic.request import Expected
 from neurolink_mw.structured import AnswerTool
 
-from .events import BEGIN, CALLED, TEXT, call_events, finish, kinds, last, own_metadata, parts_of, start, stop, text
+from ..streams import finish, last
+from .events import BEGIN, CALLED, TEXT, call_events, kinds, own_metadata, parts_of, start, stop, text
 
 ANSWER = Expected(answer=AnswerTool("final_result"))
 

@@ -19,6 +19,7 @@ from neurolink_mw.protocol import TextDelta, ToolInputEnd, ToolResult, check_gra
 from neurolink_mw.providers.anthropic.stream import MessageStream
 from neurolink_mw.providers.common.sse import ServerSentEvent
 
+from ..streams import errors, finish
 from .events import (
     BEGIN,
     CALLED,
@@ -30,10 +31,8 @@ from .events import (
     began,
     call_events,
     delta,
-    errors,
     events_of,
     failed,
-    finish,
     kinds,
     message,
     parts_of,

@@ -17,6 +17,7 @@ from neurolink_mw.providers.common.sse import SseDecoder
 from neurolink_mw.structured import AnswerTool
 from neurolink_mw.testing import chunkings
 
+from ..streams import finish
 from .events import (
     BEGIN,
     END,
@@ -29,7 +30,6 @@ from .events import (
     ended,
     events_of,
     failed,
-    finish,
     framed,
     mcp_result,
     mcp_use,

@@ -4,18 +4,16 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from functools import partial
 from typing import Any
 
-import anyio.to_thread
 import httpx2
 import pytest
 from anthropic import AsyncAnthropic, AsyncAnthropicBedrock, AsyncAnthropicVertex, DefaultAsyncHttpxClient
 
 from neurolink_mw.errors import ProviderError
-from neurolink_mw.protocol import CallOptions, LanguageModel, StreamPart, check_grammar
+from neurolink_mw.protocol import CallOptions
 from neurolink_mw.providers.anthropic import AnthropicModel
-from neurolink_mw.testing.wire import HOLD, Exchange, Reply, ScriptedServer, StreamReply, anthropic
+from neurolink_mw.testing.wire import HOLD, ScriptedServer, StreamReply, anthropic
 
 SAID = "what-nobody-may-quote"
 HI = CallOptions.from_text(SAID).replace(max_output_tokens=64)
@@ -64,21 +62,6 @@ async def model(server: ScriptedServer, host: str = "anthropic", **settings: Any
         yield AnthropicModel(MODEL, client=given)
 
 
-def content(reply: Reply) -> bytes:
-    """The body of a reply without pauses."""
-    return b"".join(part for part in reply.parts() if isinstance(part, bytes))
-
-
-def size(reply: Reply) -> int:
-    return len(content(reply))
-
-
-async def read(one: LanguageModel, options: CallOptions = HI) -> list[StreamPart]:
-    parts = [part async for part in (await one.do_stream(options)).stream]
-    check_grammar(parts)
-    return parts
-
-
 async def call(one: AnthropicModel, *, streamed: bool, options: CallOptions = HI) -> None:
     """Ask, and leave a stream at its first content."""
     if streamed:
@@ -112,18 +95,3 @@ def check_discreet(error: ProviderError) -> None:
     shown = f"{error} {error!r} {error.args} {vars(error)}"
     assert KEY not in shown
     assert SAID not in shown
-
-
-async def ended(server: ScriptedServer, number: int = 0) -> Exchange:
-    """What became of the reply to request `number`, once it has ended."""
-    return await anyio.to_thread.run_sync(partial(server.wait_for_closed, number))
-
-
-async def asked(server: ScriptedServer, count: int = 1) -> None:
-    """Until so many requests have come."""
-    await anyio.to_thread.run_sync(server.wait_until, lambda journal: len(journal) >= count)
-
-
-async def all_closed(server: ScriptedServer) -> None:
-    """Until no connection is open."""
-    await anyio.to_thread.run_sync(server.wait_until, lambda journal: journal.open_connections == 0)

@@ -10,14 +10,11 @@ from botocore.loaders import Loader
 from botocore.model import ServiceModel
 from botocore.validate import ParamValidator
 
-from neurolink_mw.errors import ProviderError
 from neurolink_mw.protocol import (
     AssistantMessage,
     AssistantPart,
     CallOptions,
     CallWarning,
-    ErrorPart,
-    Finish,
     FunctionTool,
     Message,
     StreamPart,
@@ -176,22 +173,6 @@ def parts_of(*events: NativeEvent, **settings: Any) -> list[StreamPart]:
 def kinds(parts: Iterable[StreamPart]) -> list[str]:
     """The types of the parts after the two that open every stream."""
     return [part.type for part in list(parts)[2:]]
-
-
-def finish(parts: list[StreamPart]) -> tuple[str, str | None]:
-    return last(parts).finish_reason.unified, last(parts).finish_reason.raw
-
-
-def last(parts: list[StreamPart]) -> Finish:
-    part = parts[-1]
-    assert isinstance(part, Finish)
-    return part
-
-
-def errors(parts: list[StreamPart]) -> list[ProviderError]:
-    found = [part.error for part in parts if isinstance(part, ErrorPart)]
-    assert all(isinstance(error, ProviderError) for error in found)
-    return found  # type: ignore[return-value]  # as asserted
 
 
 def whole(*blocks: Json, reason: str = "end_turn", **more: Any) -> Json:

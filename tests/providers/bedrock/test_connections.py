@@ -18,7 +18,20 @@ from neurolink_mw.providers.bedrock.pump import Pump
 from neurolink_mw.providers.bedrock.threads import Threads
 from neurolink_mw.testing.wire import Reply, ScriptedReply, ScriptedServer, bedrock, bedrock_server
 
-from .wire_builders import DELTA, FLOODING, HANGING, HEADERS_ONLY, NO_HEADERS, REQUEST, START, client, streaming, until
+from ..serving import all_closed, asked
+from .wire_builders import (
+    DELTA,
+    FLOODING,
+    HANGING,
+    HEADERS_ONLY,
+    NO_HEADERS,
+    REQUEST,
+    START,
+    client,
+    idle,
+    streaming,
+    unused,
+)
 
 pytestmark = pytest.mark.anyio
 
@@ -27,18 +40,6 @@ TCP_AND_TLS = pytest.mark.parametrize("tls", [None, server_tls()], ids=["tcp", "
 
 def calling(server: ScriptedServer) -> Client:
     return given_client(client(server.base_url), None, 64)
-
-
-async def idle(threads: Threads) -> None:
-    await anyio.to_thread.run_sync(until, lambda: threads.busy == 0)
-
-
-async def hung_up(server: ScriptedServer) -> None:
-    await anyio.to_thread.run_sync(server.wait_until, lambda journal: journal.open_connections == 0)
-
-
-async def seen(server: ScriptedServer, count: int = 1) -> None:
-    await anyio.to_thread.run_sync(server.wait_until, lambda journal: len(journal) >= count)
 
 
 # ----------------------------------------------------------------------------------------------------------- reuse
@@ -62,7 +63,7 @@ async def test_a_connection_is_used_again_after_answers_streams_and_errors(tls: 
             await pump.answer()
             while await pump.batch():
                 pass
-            await idle(threads)
+            await unused(threads)
         assert server.connections_total == 1
 
 
@@ -72,9 +73,9 @@ async def test_closing_ends_idle_connections_and_a_later_call_opens_new_ones() -
         for total in (1, 2):
             pump = Pump(threads, lambda: (one.calls.converse(**REQUEST), None))
             await pump.answer()
-            await idle(threads)
+            await unused(threads)
             one.close()
-            await hung_up(server)
+            await all_closed(server)
             assert server.connections_total == total
 
 
@@ -94,10 +95,9 @@ async def test_an_aborted_stream_gives_thread_and_connection_back_in_any_phase(
         one = calling(server)
         threads = Threads(1)
         pump = Pump(threads, streaming(one.calls))
-        await seen(server)
+        await asked(server)
         pump.abort()
-        await idle(threads)
-        await hung_up(server)
+        await idle(threads, server)
         assert server.journal[0].outcome == "client-closed"
 
 
@@ -107,10 +107,9 @@ async def test_an_aborted_converse_gives_thread_and_connection_back(tls: ssl.SSL
         one = calling(server)
         threads = Threads(1)
         pump = Pump(threads, lambda: (one.calls.converse(**REQUEST), None))
-        await seen(server)
+        await asked(server)
         pump.abort()
-        await idle(threads)
-        await hung_up(server)
+        await idle(threads, server)
 
 
 @pytest.mark.parametrize(
@@ -131,7 +130,7 @@ async def test_an_abort_ends_a_call_that_nobody_answers_at_all(address: str, pro
             hello = await anyio.to_thread.run_sync(peer.recv, 65536)
             assert hello
             pump.abort()
-            await idle(threads)
+            await unused(threads)
             while peer.recv(65536):  # the rest of the request, then the end, or a timeout
                 pass
 
@@ -144,9 +143,9 @@ async def test_a_client_that_tries_again_by_itself_does_not_try_an_aborted_call_
         threads = Threads(1)
         for number in (1, 2, 3):
             pump = Pump(threads, lambda: (one.calls.converse(**REQUEST), None))
-            await seen(server, number)
+            await asked(server, number)
             pump.abort()
-            await idle(threads)
+            await unused(threads)
         assert len(server.journal) == 3
 
 
@@ -160,12 +159,12 @@ async def test_other_calls_of_the_callers_client_go_on_when_ours_are_aborted() -
         one, threads, answers = given_client(theirs, None, 4), Threads(4), list[Any]()
         thread = threading.Thread(target=lambda: answers.append(theirs.converse(**REQUEST)))
         thread.start()
-        await seen(server)
+        await asked(server)
         pumps = [Pump(threads, lambda: (one.calls.converse(**REQUEST), None)) for _ in range(4)]
-        await seen(server, 5)
+        await asked(server, 5)
         for pump in pumps:
             pump.abort()
-        await idle(threads)
+        await unused(threads)
         server.release()
         await anyio.to_thread.run_sync(thread.join)
         assert answers[0]["output"]["message"]["content"] == [{"text": "whole"}]
@@ -215,7 +214,7 @@ async def test_where_a_release_hides_its_connections_streams_can_be_aborted_all_
         while len(events) < 2:
             events += await pump.batch()
         pump.abort()
-        await idle(threads)
+        await unused(threads)
         assert events == [START, DELTA]
         await anyio.to_thread.run_sync(server.wait_for_closed)
 

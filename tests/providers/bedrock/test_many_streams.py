@@ -3,13 +3,8 @@
 from __future__ import annotations
 
 import gc
-import os
 import threading
-from collections.abc import Callable, Coroutine
-from contextlib import suppress
-from pathlib import Path
 from time import monotonic
-from typing import Any
 
 import anyio
 import anyio.lowlevel
@@ -17,10 +12,12 @@ import anyio.to_thread
 import pytest
 
 from neurolink_mw.protocol import StreamResult, collect
-from neurolink_mw.providers.bedrock import BedrockModel, Threads
-from neurolink_mw.testing.wire import EventsReply, Pause, Reply, ScriptedServer, bedrock, bedrock_server
+from neurolink_mw.providers.bedrock import Threads
+from neurolink_mw.testing.wire import EventsReply, Pause, Reply, bedrock, bedrock_server
 
-from .wire_builders import DELTA, END, HANGING, HEADERS_ONLY, HI, NO_HEADERS, START, model, read, until
+from ..leaving import AT_THE_END, BEFORE_CONTENT, BEFORE_HEADERS, IN_MID_STREAM, Leave, sockets
+from ..streams import read
+from .wire_builders import DELTA, END, HANGING, HEADERS_ONLY, HI, NO_HEADERS, START, idle, model, until, unused
 
 pytestmark = pytest.mark.anyio
 
@@ -29,20 +26,6 @@ FINISHED = bedrock.answer("all of it")
 AT_ONCE = 50
 # A close that waits for the thread would take until the read times out, which is 30 s.
 SOON_S = 15.0
-
-
-async def settled(threads: Threads, server: ScriptedServer) -> None:
-    await anyio.to_thread.run_sync(until, lambda: threads.busy == 0)
-    await anyio.to_thread.run_sync(server.wait_until, lambda journal: journal.open_connections == 0)
-
-
-def sockets() -> int:
-    open_files = Path("/proc/self/fd")
-    found = 0
-    for number in os.listdir(open_files):
-        with suppress(OSError):
-            found += os.readlink(open_files / number).startswith("socket:")
-    return found
 
 
 async def test_sixty_four_streams_at_one_time_are_all_served() -> None:
@@ -66,63 +49,22 @@ async def test_streams_that_wait_for_their_readers_keep_no_thread_from_others() 
         async with model(server, threads=threads) as one:
             # Eight times as many as there are threads, each with a reader that stops after the first content.
             results: list[StreamResult] = [await one.do_stream(HI) for _ in range(16)]
-            await anyio.to_thread.run_sync(until, lambda: threads.busy == 0)
+            await unused(threads)
             assert len(collect(await read(one, HI)).text) == 1_500
             lengths = [len(collect([part async for part in result.stream]).text) for result in results]
         assert lengths == [1_500] * 16
-        await settled(threads, server)
-
-
-Leave = Callable[[BedrockModel], Coroutine[Any, Any, None]]
-
-
-async def begun(one: BedrockModel) -> StreamResult:
-    result = await one.do_stream(HI)
-    await anext(aiter(result.stream))
-    return result
-
-
-async def close_begun(one: BedrockModel) -> None:
-    await (await begun(one)).stream.aclose()
-
-
-async def close_unread(one: BedrockModel) -> None:
-    await (await one.do_stream(HI)).stream.aclose()
-
-
-async def drop(one: BedrockModel) -> None:
-    await begun(one)
-
-
-async def drop_unread(one: BedrockModel) -> None:
-    await one.do_stream(HI)
-
-
-async def cancel(one: BedrockModel) -> None:
-    """While the stream is read, or before it has begun."""
-    with anyio.move_on_after(0.01):
-        async for _ in (await one.do_stream(HI)).stream:
-            pass
-
-
-async def cancel_whole(one: BedrockModel) -> None:
-    with anyio.move_on_after(0.01):
-        await one.do_generate(HI)
-
-
-async def finish(one: BedrockModel) -> None:
-    await read(one, HI)
+        await idle(threads, server)
 
 
 @pytest.mark.filterwarnings("ignore::ResourceWarning")  # that they were dropped
 @pytest.mark.parametrize(
     ("reply", "ways"),
     [
-        pytest.param(HANGING, [close_begun, close_unread, drop, drop_unread, cancel], id="hanging"),
-        pytest.param(HEADERS_ONLY, [cancel], id="headers only"),
-        pytest.param(NO_HEADERS, [cancel, cancel_whole], id="no headers"),
-        pytest.param(FLOODING, [close_begun, close_unread, drop, drop_unread, cancel], id="flooding"),
-        pytest.param(FINISHED, [finish, close_begun, close_unread, drop, drop_unread], id="finished"),
+        pytest.param(HANGING, IN_MID_STREAM, id="hanging"),
+        pytest.param(HEADERS_ONLY, BEFORE_CONTENT, id="headers only"),
+        pytest.param(NO_HEADERS, BEFORE_HEADERS, id="no headers"),
+        pytest.param(FLOODING, IN_MID_STREAM, id="flooding"),
+        pytest.param(FINISHED, AT_THE_END, id="finished"),
     ],
 )
 async def test_a_hundred_abandoned_streams_of_a_kind_leave_nothing(reply: Reply, ways: list[Leave]) -> None:
@@ -137,8 +79,8 @@ async def test_a_hundred_abandoned_streams_of_a_kind_leave_nothing(reply: Reply,
                         tasks.start_soon(ways[number % len(ways)], one)
                 assert monotonic() - started < SOON_S
                 gc.collect()
-                await anyio.to_thread.run_sync(until, lambda: threads.busy == 0)
-        await settled(threads, server)
+                await unused(threads)
+        await idle(threads, server)
         gc.collect()
         await anyio.to_thread.run_sync(until, lambda: threads.alive == 0)
         await anyio.to_thread.run_sync(until, lambda: sockets() <= before)

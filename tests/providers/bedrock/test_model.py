@@ -60,6 +60,9 @@ from neurolink_mw.testing.wire import (
     eventstream,
 )
 
+from ..leaving import close_while_another_reads
+from ..serving import asked
+from ..streams import read
 from .wire_builders import (
     DELTA,
     END,
@@ -71,8 +74,8 @@ from .wire_builders import (
     NO_HEADERS,
     START,
     client,
+    idle,
     model,
-    read,
     until,
 )
 
@@ -95,15 +98,6 @@ async def failing(server: ScriptedServer, *, streamed: bool = False, **settings:
 
 def breaking(reply: Reply, how: str, after: int) -> Reply:
     return replace(reply, cut_after=after) if how == "cut_after" else replace(reply, reset_after=after)
-
-
-async def idle(threads: Threads, server: ScriptedServer) -> None:
-    await anyio.to_thread.run_sync(until, lambda: threads.busy == 0)
-    await anyio.to_thread.run_sync(server.wait_until, lambda journal: journal.open_connections == 0)
-
-
-async def seen(server: ScriptedServer, count: int = 1) -> None:
-    await anyio.to_thread.run_sync(server.wait_until, lambda journal: len(journal) >= count)
 
 
 # ----------------------------------------------------------------------------------------------- what is exchanged
@@ -460,7 +454,7 @@ async def test_a_cancelled_call_returns_at_once_and_ends_its_request(streamed: b
     with bedrock_server([NO_HEADERS]) as server:
         async with model(server, threads=threads) as one, anyio.create_task_group() as tasks:
             tasks.start_soon(one.do_stream if streamed else one.do_generate, HI)
-            await seen(server)
+            await asked(server)
             tasks.cancel_scope.cancel()
         await idle(threads, server)
 
@@ -476,7 +470,7 @@ async def test_a_reader_that_is_cancelled_ends_the_request(reply: Reply) -> None
 
             async with anyio.create_task_group() as tasks:
                 tasks.start_soon(reader)
-                await seen(server)
+                await asked(server)
                 await anyio.wait_all_tasks_blocked()
                 tasks.cancel_scope.cancel()
         await idle(threads, server)
@@ -486,23 +480,7 @@ async def test_closing_from_another_task_ends_a_waiting_read() -> None:
     threads = Threads(1)
     with bedrock_server([HANGING]) as server:
         async with model(server, threads=threads) as one:
-            stream = (await one.do_stream(HI)).stream
-            waiting = anyio.Event()
-
-            async def read_on() -> None:
-                async for part in stream:
-                    if isinstance(part, TextDelta):
-                        waiting.set()
-
-            async def reader() -> None:
-                with pytest.raises(anyio.ClosedResourceError):
-                    await read_on()
-
-            async with anyio.create_task_group() as tasks:
-                tasks.start_soon(reader)
-                await waiting.wait()
-                await anyio.lowlevel.checkpoint()
-                await stream.aclose()
+            await close_while_another_reads((await one.do_stream(HI)).stream)
         await idle(threads, server)
 
 

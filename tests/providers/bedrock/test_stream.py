@@ -39,6 +39,7 @@ from neurolink_mw.providers.bedrock.response import parse_response
 from neurolink_mw.providers.bedrock.stream import ConverseStream, NativeEvent, parse_stream
 from neurolink_mw.structured import AnswerTool
 
+from ..streams import errors, finish, last
 from .native import (
     BEGIN,
     CLAUDE,
@@ -47,10 +48,7 @@ from .native import (
     Json,
     delta,
     ended,
-    errors,
-    finish,
     kinds,
-    last,
     own,
     own_metadata,
     parts_of,

@@ -11,7 +11,8 @@ from neurolink_mw.providers.bedrock.request import Expected
 from neurolink_mw.providers.bedrock.stream import ConverseStream, NativeEvent
 from neurolink_mw.structured import AnswerTool
 
-from .native import METADATA, delta, ended, finish, parts_of, stop
+from ..streams import finish
+from .native import METADATA, delta, ended, parts_of, stop
 
 INDICES = st.sampled_from([0, 0, 1, 2, "0", None, True])
 WORDS = st.sampled_from(["", "x", "yz", None, 5])

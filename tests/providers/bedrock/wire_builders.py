@@ -6,15 +6,18 @@ import time
 from collections.abc import Callable, Iterable
 from typing import Any, cast
 
+import anyio.to_thread
 import boto3
 from botocore.config import Config
 from tests.testing.wire.clients import CERTIFICATE
 
-from neurolink_mw.protocol import CallOptions, StreamPart, check_grammar
-from neurolink_mw.providers.bedrock import BedrockModel
+from neurolink_mw.protocol import CallOptions
+from neurolink_mw.providers.bedrock import BedrockModel, Threads
 from neurolink_mw.providers.bedrock.client import BedrockClient
 from neurolink_mw.providers.bedrock.pump import Answer, Event
 from neurolink_mw.testing.wire import HOLD, EventsReply, ScriptedServer, bedrock
+
+from ..serving import all_closed
 
 HI = CallOptions.from_text("Hi")
 MODEL = "anthropic.claude-test-v1:0"
@@ -72,7 +75,12 @@ def model(server: ScriptedServer, **settings: Any) -> BedrockModel:
     return BedrockModel(MODEL, client=client(server.base_url, **config), **settings)
 
 
-async def read(one: BedrockModel, options: CallOptions) -> list[StreamPart]:
-    parts = [part async for part in (await one.do_stream(options)).stream]
-    check_grammar(parts)
-    return parts
+async def unused(threads: Threads) -> None:
+    """Until no thread is busy."""
+    await anyio.to_thread.run_sync(until, lambda: threads.busy == 0)
+
+
+async def idle(threads: Threads, server: ScriptedServer) -> None:
+    """Until no thread is busy and no connection open."""
+    await unused(threads)
+    await all_closed(server)

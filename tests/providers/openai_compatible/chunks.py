@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from neurolink_mw.errors import ProviderError
-from neurolink_mw.protocol import ErrorPart, Finish, StreamPart, check_grammar
+from neurolink_mw.protocol import StreamPart, check_grammar
 from neurolink_mw.providers.openai_compatible.stream import ChatStream, NativeEvent
 
 Json = dict[str, Any]
@@ -43,15 +42,3 @@ def parts_of(*events: NativeEvent, **settings: Any) -> list[StreamPart]:
 
 def kinds(parts: Iterable[StreamPart]) -> list[str]:
     return [part.type for part in parts]
-
-
-def finish(parts: list[StreamPart]) -> tuple[str, str | None]:
-    last = parts[-1]
-    assert isinstance(last, Finish)
-    return last.finish_reason.unified, last.finish_reason.raw
-
-
-def errors(parts: list[StreamPart]) -> list[ProviderError]:
-    found = [part.error for part in parts if isinstance(part, ErrorPart)]
-    assert all(isinstance(error, ProviderError) for error in found)
-    return found  # type: ignore[return-value]  # as asserted

@@ -43,8 +43,9 @@ from neurolink_mw.testing.wire import (
     openai_server,
 )
 
-from .builders import CHUNK, HI, KEY, STOP, content, model, read, size
-from .conftest import Closed
+from ..serving import content, ended, size
+from ..streams import read
+from .builders import CHUNK, HI, KEY, STOP, model
 
 pytestmark = pytest.mark.anyio
 
@@ -69,7 +70,7 @@ async def test_a_call_is_answered_whole_and_in_parts_with_any_client(http: Modul
         async with http.AsyncClient() as client, model(server, http_client=client) as one:
             assert isinstance(one, LanguageModel)
             whole = await one.do_generate(HI)
-            parts = await read(one)
+            parts = await read(one, HI)
             assert not client.is_closed
         assert client.is_closed
     assert whole.text == collect(parts).text == "Hello there"
@@ -118,7 +119,7 @@ async def test_a_compressed_stream_in_single_bytes_is_read() -> None:
     reply = RawReply(gzip.compress(events), "text/event-stream", headers={"content-encoding": "gzip"}, rechunk=1)
     with openai_server([reply]) as server:
         async with model(server) as one:
-            assert collect(await read(one)).text == "é😀"
+            assert collect(await read(one, HI)).text == "é😀"
 
 
 # ------------------------------------------------------------------------------------------------- what is raised
@@ -194,11 +195,11 @@ async def test_a_port_where_nobody_listens_is_a_failed_connection() -> None:
 
 
 @pytest.mark.parametrize("streamed", [False, True])
-async def test_a_timeout_is_one_of_its_own(streamed: bool, http: ModuleType, ended: Closed) -> None:
+async def test_a_timeout_is_one_of_its_own(streamed: bool, http: ModuleType) -> None:
     with openai_server([openai.answer("x", delay=HOLD)]) as server:
         async with http.AsyncClient(timeout=http.Timeout(None, read=0.05)) as client:
             error = await failing(server, streamed=streamed, http_client=client)
-            assert (await ended(server, 0)).outcome == "client-closed"
+            assert (await ended(server)).outcome == "client-closed"
     assert type(error) is ProviderTimeoutError
     assert error.retryable
 
@@ -236,11 +237,11 @@ async def test_a_timeout_is_one_of_its_own(streamed: bool, http: ModuleType, end
     ],
 )
 async def test_what_fails_before_the_first_content_of_a_stream_is_raised(
-    reply: Reply, cls: type[ProviderError], retryable: bool, says: str, ended: Closed
+    reply: Reply, cls: type[ProviderError], retryable: bool, says: str
 ) -> None:
     with openai_server([reply]) as server:
         error = await failing(server, streamed=True)
-        await ended(server, 0)
+        await ended(server)
     assert type(error) is cls
     assert error.retryable is retryable
     assert error.status is not None
@@ -269,7 +270,7 @@ async def test_an_event_without_end_is_an_error() -> None:
     endless = SseReply([CHUNK, b"data: " + b"x" * (17 * 1024 * 1024)], rechunk=1024 * 1024)
     with openai_server([endless]) as server:
         async with model(server) as one:
-            parts = await read(one)
+            parts = await read(one, HI)
     assert isinstance(parts[-2], ErrorPart)
     assert "larger than" in str(parts[-2].error)
 
@@ -312,7 +313,7 @@ async def test_a_server_that_knows_no_usage_of_streams_gets_the_call_without() -
     refusal = openai.error(400, "Unrecognized request argument supplied: stream_options")
     with openai_server([refusal, openai.answer("ok")]) as server:
         async with model(server) as one:
-            assert collect(await read(one)).text == "ok"
+            assert collect(await read(one, HI)).text == "ok"
     assert server.journal[1].json == {"model": "m", "messages": [{"role": "user", "content": "Hi"}], "stream": True}
 
 

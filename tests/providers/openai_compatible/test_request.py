@@ -329,3 +329,8 @@ def test_a_call_for_several_answers_is_refused_since_a_call_has_one() -> None:
 def test_a_number_that_json_cannot_hold_is_refused(number: float) -> None:
     with pytest.raises(InvalidRequestError, match=r"temperature: (nan|inf) is no number that JSON can hold"):
         build_request("m", CallOptions.from_text("hi").replace(temperature=number))
+
+
+def test_a_tool_choice_that_names_no_tool_of_the_call_is_refused() -> None:
+    with pytest.raises(InvalidRequestError, match="tool_choice: 'other' is none of the tools of the call"):
+        body(CallOptions([user("Hi")], tools=[TOOL], tool_choice=ToolChoice("tool", "other")))

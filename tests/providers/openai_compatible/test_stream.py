@@ -14,7 +14,8 @@ from neurolink_mw.providers.common.sse import ServerSentEvent
 from neurolink_mw.providers.openai_compatible.response import parse_response
 from neurolink_mw.providers.openai_compatible.stream import ChatStream, NativeEvent, parse_stream
 
-from .chunks import CALLS, STOP, Json, call, chunk, errors, finish, kinds, parts_of
+from ..streams import errors, finish
+from .chunks import CALLS, STOP, Json, call, chunk, kinds, parts_of
 
 # ------------------------------------------------------------------------------------------------------ the whole
 

@@ -9,7 +9,8 @@ from neurolink_mw.errors import StreamInterruptedError
 from neurolink_mw.protocol import TextDelta, check_grammar
 from neurolink_mw.providers.openai_compatible.stream import ChatStream, NativeEvent
 
-from .chunks import STOP, chunk, finish, parts_of
+from ..streams import finish
+from .chunks import STOP, chunk, parts_of
 
 IDS = st.sampled_from([None, "", "a", "b", "txt-0", "txt-1", "reasoning-0", 7])
 FRAGMENTS = st.fixed_dictionaries(

@@ -6,7 +6,8 @@ import pytest
 
 from neurolink_mw.protocol import ToolCall, ToolInputDelta, ToolInputStart
 
-from .chunks import CALLS, Json, call, chunk, errors, finish, parts_of
+from ..streams import errors, finish
+from .chunks import CALLS, Json, call, chunk, parts_of
 
 
 def calls(*fragments: Json) -> list[tuple[str, str]]:

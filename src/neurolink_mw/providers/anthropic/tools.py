@@ -6,11 +6,11 @@ Options of a tool, in its `provider_options["anthropic"]`: `cacheControl`, `defe
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Final
 
-from ...protocol import CallOptions, CallWarning, FunctionTool, JSONObject, ProviderTool, ToolChoice
+from ...protocol import CallOptions, CallWarning, FunctionTool, ProviderTool
 from ..common.json_values import plain
+from ..common.tools import checked_choice, object_schema
 from .cache import CacheMarks
 from .errors import ErrorReader
 from .limits import Capabilities
@@ -24,7 +24,6 @@ _OPTIONS: Final = {
     "deferLoading": "defer_loading",
     "eagerInputStreaming": "eager_input_streaming",
 }
-_CHOICES: Final = ("auto", "none", "required")
 
 
 def native_tools(
@@ -73,7 +72,7 @@ def native_choice(
 
     Raises InvalidRequestError for a choice that names no tool.
     """
-    choice = _checked(options.tool_choice, names, errors)
+    choice = checked_choice(options.tool_choice, lambda name: names.takes(names.native(name)), errors)
     if not has_tools or (choice is None and own.parallel is None):
         return None
     native: Block = {"type": "auto"}
@@ -98,7 +97,7 @@ def _function(
     native: Block = {"name": native_name(tool.name)}
     if tool.description is not None and tool.description.strip():
         native["description"] = tool.description
-    native["input_schema"] = _schema(tool.input_schema, f"{place}.input_schema", errors)
+    native["input_schema"] = object_schema(tool.input_schema, f"{place}.input_schema", errors)
     if tool.input_examples:
         native["input_examples"] = [
             plain(example.input, f"{place}.input_examples[{number}]", errors)
@@ -118,22 +117,3 @@ def _function(
         details = f"{place}: {option!r} is no option of a tool and was left out"
         warnings.append(CallWarning("unsupported", option, details))
     return native
-
-
-def _schema(schema: JSONObject, place: str, errors: ErrorReader) -> object:
-    """A tool's input is an object, and the API wants the schema to say so."""
-    native = plain(schema, place, errors)
-    if not isinstance(native, Mapping):
-        raise errors.refused(f"{place}: is an object that describes an object, not {type(schema).__name__}")
-    return native if "type" in native else {"type": "object", **native}
-
-
-def _checked(choice: ToolChoice | None, names: ToolNames, errors: ErrorReader) -> ToolChoice | None:
-    if choice is None or choice.type in _CHOICES:
-        return choice
-    if choice.type != "tool" or not choice.tool_name:
-        allowed = ", ".join(_CHOICES)
-        raise errors.refused(f"tool_choice: expected one of {allowed}, or tool with a tool_name; not {choice.type!r}")
-    if not names.takes(names.native(choice.tool_name)):
-        raise errors.refused(f"tool_choice: {choice.tool_name!r} is none of the tools of the call")
-    return choice

@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
 
-from ...protocol import CallOptions, CallWarning, FunctionTool, JSONObject, ProviderTool, ToolChoice
+from ...protocol import CallOptions, CallWarning, FunctionTool, ProviderTool
 from ..common.json_values import plain
+from ..common.tools import checked_choice, object_schema
 from .capabilities import Capabilities
 from .errors import ErrorReader
 from .json_answer import JsonAnswer
@@ -21,7 +22,6 @@ from .tool_ids import native_name, native_names
 NO_CALLS: Final = "Do not call any tool now. Answer in text."
 
 _SYSTEM_TOOLS: Final = ("bedrock.", "amazon.")
-_CHOICES = ("auto", "none", "required")
 
 
 class ToolPlan(NamedTuple):
@@ -79,7 +79,8 @@ def plan_tools(
 ) -> ToolPlan:
     """The tools and the choice among them. messages: the native conversation. thinking: a choice cannot be forced, and
     is left to the model with a warning. Raises InvalidRequestError for a choice that names no tool."""
-    choice = _checked(options.tool_choice, options, errors)
+    declared = {tool.name for tool in options.tools or () if isinstance(tool, FunctionTool)}
+    choice = checked_choice(options.tool_choice, declared.__contains__, errors)
     if not tools:
         return ToolPlan(None)
     if choice is None:
@@ -125,7 +126,7 @@ def _tool_spec(
     spec: dict[str, object] = {"name": native_name(tool.name)}
     if tool.description is not None and tool.description.strip():
         spec["description"] = tool.description
-    spec["inputSchema"] = {"json": _schema(tool.input_schema, f"{place}.input_schema", errors)}
+    spec["inputSchema"] = {"json": object_schema(tool.input_schema, f"{place}.input_schema", errors)}
     if tool.strict is not None:
         if capabilities.strict:
             spec["strict"] = tool.strict
@@ -133,22 +134,3 @@ def _tool_spec(
             details = f"{place} was sent without it: this model does not take it"
             warnings.append(CallWarning("unsupported", "strict", details))
     return {"toolSpec": spec}
-
-
-def _schema(schema: JSONObject, place: str, errors: ErrorReader) -> object:
-    """A tool's input is an object, and Converse wants the schema to say so."""
-    native = plain(schema, place, errors)
-    if not isinstance(native, dict):
-        raise errors.refused(f"{place}: is an object that describes an object, not {type(schema).__name__}")
-    return native if "type" in native else {"type": "object", **native}
-
-
-def _checked(choice: ToolChoice | None, options: CallOptions, errors: ErrorReader) -> ToolChoice | None:
-    if choice is None or choice.type in _CHOICES:
-        return choice
-    if choice.type != "tool" or not choice.tool_name:
-        allowed = ", ".join(_CHOICES)
-        raise errors.refused(f"tool_choice: expected one of {allowed}, or tool with a tool_name; not {choice.type!r}")
-    if not any(isinstance(tool, FunctionTool) and tool.name == choice.tool_name for tool in options.tools or ()):
-        raise errors.refused(f"tool_choice: {choice.tool_name!r} is none of the tools of the call")
-    return choice

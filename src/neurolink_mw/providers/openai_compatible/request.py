@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from ...protocol import JSON, CallOptions, CallWarning, FunctionTool, JSONObject, ProviderTool
+from ..common.tools import checked_choice
 from .errors import ErrorReader
 from .messages import native_messages
 from .options import ProviderOptions, read_provider_options
@@ -25,7 +26,6 @@ SETTINGS: Final = {
     "frequency_penalty": "frequency_penalty",
     "seed": "seed",
 }
-_CHOICES = ("auto", "none", "required")
 
 
 def build_request(
@@ -69,8 +69,8 @@ def build_request(
     tools = _tools(options, warnings)
     if tools:
         native["tools"] = tools
-        if options.tool_choice is not None:
-            native["tool_choice"] = _tool_choice(options, errors)
+        if (choice := _tool_choice(options, errors)) is not None:
+            native["tool_choice"] = choice
     # Without this a stream says nothing of its cost. It is part of OpenAI's format; `repair.py` takes it back where a
     # server refuses it, so asking costs those servers one request and everyone else nothing.
     if stream and include_usage:
@@ -131,13 +131,9 @@ def _tools(options: CallOptions, warnings: list[CallWarning]) -> list[JSON]:
 
 
 def _tool_choice(options: CallOptions, errors: ErrorReader) -> JSON:
-    choice = options.tool_choice
-    assert choice is not None
-    if choice.type in _CHOICES:
-        return choice.type
-    if choice.type == "tool" and choice.tool_name:
-        named: Mapping[str, JSON] = {"name": choice.tool_name}
-        return {"type": "function", "function": named}
-    raise errors.refused(
-        f"tool_choice: expected one of {', '.join(_CHOICES)}, or tool with a tool_name; not {choice.type!r}"
-    )
+    declared = {tool.name for tool in options.tools or () if isinstance(tool, FunctionTool)}
+    choice = checked_choice(options.tool_choice, declared.__contains__, errors)
+    if choice is None or choice.type != "tool":
+        return None if choice is None else choice.type
+    named: Mapping[str, JSON] = {"name": choice.tool_name}
+    return {"type": "function", "function": named}
