@@ -10,6 +10,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
+from typing import Any
 
 import anyio
 import anyio.to_thread
@@ -107,6 +108,12 @@ def test_an_sse_reply_can_leave_the_done_marker_out() -> None:
 def test_a_reply_may_be_a_function_of_the_request() -> None:
     with wire.ScriptedServer([lambda request: wire.JsonReply({"path": request.path})]) as server:
         assert httpx.get(f"{server.base_url}/here?x=1").json() == {"path": "/here?x=1"}
+
+
+@pytest.mark.parametrize("answer", [wire.anthropic.answer, wire.bedrock.answer, wire.openai.answer])
+def test_an_answer_with_an_unknown_option_is_refused_where_it_is_described(answer: Any) -> None:
+    with pytest.raises(TypeError, match=r"'dealy' is no option of this reply: .*delay"):
+        answer("x", dealy=1)
 
 
 def test_a_function_that_raises_answers_500_and_tells_the_error() -> None:

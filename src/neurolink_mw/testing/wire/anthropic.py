@@ -30,7 +30,7 @@ from neurolink_mw.testing.wire.anthropic_stream import Event, StreamReply, measu
 from neurolink_mw.testing.wire.fragments import Text
 from neurolink_mw.testing.wire.journal import Exchange
 from neurolink_mw.testing.wire.plan import Pause
-from neurolink_mw.testing.wire.reply import Delivery, JsonReply, Reply
+from neurolink_mw.testing.wire.reply import Delivery, JsonReply, Reply, check_delivery
 from neurolink_mw.testing.wire.server import Repeat, ScriptedReply, ScriptedServer
 
 __all__ = [
@@ -89,6 +89,9 @@ class Answer:
     stop_sequence: str | None = None
     members: Mapping[str, object] | None = None
     delivery: Delivery = field(default_factory=Delivery)
+
+    def __post_init__(self) -> None:
+        check_delivery(self.delivery)
 
     def __call__(self, request: Exchange) -> Reply:
         """Streamed with `"stream": true`, or where Bedrock's or Vertex's path says so."""

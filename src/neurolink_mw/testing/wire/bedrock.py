@@ -28,7 +28,7 @@ from neurolink_mw.testing.wire.eventstream import event, exception
 from neurolink_mw.testing.wire.fragments import Text
 from neurolink_mw.testing.wire.journal import Exchange
 from neurolink_mw.testing.wire.plan import Framing, Pause, Step
-from neurolink_mw.testing.wire.reply import Delivery, JsonReply, Reply
+from neurolink_mw.testing.wire.reply import Delivery, JsonReply, Reply, check_delivery
 from neurolink_mw.testing.wire.server import Repeat, ScriptedReply, ScriptedServer
 
 __all__ = [
@@ -128,6 +128,9 @@ class Answer:
     fields: Mapping[str, object] | None = None
     metadata: Mapping[str, object] | None = None
     delivery: Delivery = field(default_factory=Delivery)
+
+    def __post_init__(self) -> None:
+        check_delivery(self.delivery)
 
     def __call__(self, request: Exchange) -> Reply:
         """Streamed where the path ends in `converse-stream`."""

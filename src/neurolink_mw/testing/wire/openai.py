@@ -10,7 +10,7 @@ from neurolink_mw.testing.wire.fragments import Text
 from neurolink_mw.testing.wire.journal import Exchange
 from neurolink_mw.testing.wire.openai_bodies import MODEL, ToolCall, chunk, chunks, completion, usage
 from neurolink_mw.testing.wire.plan import Pause
-from neurolink_mw.testing.wire.reply import Delivery, JsonReply, Reply, SseReply
+from neurolink_mw.testing.wire.reply import Delivery, JsonReply, Reply, SseReply, check_delivery
 from neurolink_mw.testing.wire.server import Repeat, ScriptedReply, ScriptedServer
 
 __all__ = [
@@ -42,6 +42,9 @@ class Answer:
     usage: Mapping[str, object] | None = field(default_factory=lambda: USAGE)
     finish_reason: str | None = None
     delivery: Delivery = field(default_factory=Delivery)
+
+    def __post_init__(self) -> None:
+        check_delivery(self.delivery)
 
     def __call__(self, request: Exchange) -> Reply:
         """Streamed with `"stream": true`; usage in a stream only with `stream_options.include_usage`."""

@@ -24,6 +24,13 @@ class Delivery(TypedDict, total=False):
     reset_after: int
 
 
+def check_delivery(delivery: Delivery) -> None:
+    """Where a reply is described, not first when it is sent. Raises TypeError for what is no option of a reply."""
+    if unknown := delivery.keys() - Delivery.__annotations__.keys():
+        known = ", ".join(Delivery.__annotations__)
+        raise TypeError(f"{sorted(unknown)[0]!r} is no option of this reply: besides its own it takes {known}")
+
+
 @dataclass(frozen=True, kw_only=True)
 class Reply:
     """What every reply has besides its body. Offsets count bytes of the body, its framing and head left out.
