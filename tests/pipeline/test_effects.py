@@ -125,7 +125,8 @@ def test_two_retries_in_one_chain() -> None:
 def test_a_cache_around_a_turn() -> None:
     assert refused(cache(), model=Turn(ScriptedModel("Hi"))) == (
         "Middleware 'cache' is around a whole turn, so an answer that tools were run for would be given again without "
-        "running them: put it around the steps (middlewares=), not around the turn (turn_middlewares=)"
+        "running them: put it around the steps (middlewares= of generate and stream, wrap_model around the model of a "
+        "turn model), not around the turn"
     )
 
 

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 Lint: TypeAlias = Literal["error", "warn", "off"]
 _log = logging.getLogger(__name__)
+_STEPS = "the steps (middlewares= of generate and stream, wrap_model around the model of a turn model)"
 
 
 @dataclass(frozen=True)
@@ -149,7 +150,7 @@ def _around_a_turn(own: Sequence[Member], further_in: Sequence[Member]) -> Itera
                 (member.id,),
                 f"Middleware {member.id!r} is around a whole turn, so an answer that tools were run for would be given "
                 f"again without running them",
-                "put it around the steps (middlewares=), not around the turn (turn_middlewares=)",
+                f"put it around {_STEPS}, not around the turn",
             )
         judges_answers = "output" in member.judges and tuple(getattr(member, "sees", ())) != ("tool_input",)
         if judges_answers and not any("output" in one.judges for one in further_in):
@@ -157,5 +158,5 @@ def _around_a_turn(own: Sequence[Member], further_in: Sequence[Member]) -> Itera
                 "judges-too-late",
                 (member.id,),
                 f"The policy {member.id!r} judges the answer of a whole turn only, and tools run before that",
-                "put it around the steps (middlewares=); it may stand around the turn as well",
+                f"put it around {_STEPS}; it may stand around the turn as well",
             )
