@@ -12,6 +12,7 @@ from ..pipeline.wrap import accounted
 from ..protocol import (
     CallOptions,
     Content,
+    FunctionTool,
     LanguageModel,
     Message,
     SystemMessage,
@@ -55,7 +56,7 @@ class Asking:
     """Makes the steps of one turn."""
 
     def __init__(self, model: LanguageModel, options: CallOptions, settings: TurnSettings, record: TurnRecord) -> None:
-        self.tools = _declared(settings, options)
+        self.tools = declared(settings, options)
         self.available = _names(self.tools)
         self._model = model
         self._options = options
@@ -125,11 +126,16 @@ class Asking:
         return to_v3_tool_choice(chosen)
 
 
-def _declared(settings: TurnSettings, options: CallOptions) -> tuple[ToolDefinition, ...]:
-    """The tools that the model is told of: the turn's, then those that the options name beside them."""
+def declared(settings: TurnSettings, options: CallOptions) -> tuple[ToolDefinition, ...]:
+    """The tools that the model is told of: the turn's, then those of the options. A function that the options name like
+    one of the turn is that one, as a middleware wants it described."""
     own = {tool.name for tool in settings.tools}
-    others = (tool for tool in options.tools or () if _name(tool) not in own)
-    return (*(tool.definition for tool in settings.tools), *others)
+    given = options.tools or ()
+    described = {tool.name for tool in given if isinstance(tool, FunctionTool)}
+    return (
+        *(tool.definition for tool in settings.tools if tool.name not in described),
+        *(tool for tool in given if isinstance(tool, FunctionTool) or _name(tool) not in own),
+    )
 
 
 def _names(tools: Sequence[ToolDefinition]) -> tuple[str, ...]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
 from ..errors import ConfigError
@@ -13,7 +13,18 @@ from ..pipeline import WrappedModel
 from ..pipeline.enclosing import enclosing_scopes, output_is_judged
 from ..pipeline.marks import entry
 from ..pipeline.scope import Scope
-from ..protocol import DETACHED, CallContext, CallOptions, FinishReason, JSONObject, LanguageModel, Slot, with_context
+from ..protocol import (
+    DETACHED,
+    CallContext,
+    CallOptions,
+    FinishReason,
+    FunctionTool,
+    JSONObject,
+    LanguageModel,
+    Slot,
+    with_context,
+)
+from .asking import declared
 from .result import TurnRecord
 from .settings import TurnSettings
 from .turn_model import TurnModel
@@ -65,12 +76,16 @@ class RecordedTurn(TurnModel):
         record = RunRecord(run=f"{runs.id}-{len(runs.records) + 1}")
         record.begin_in(options.context)
         runs.records.append(record)
-        return runs.settings, record
+        # The options have them all, see `with_runs`: one that they lack was taken out by a middleware.
+        named = {tool.name for tool in options.tools or () if isinstance(tool, FunctionTool)}
+        kept = tuple(tool for tool in runs.settings.tools if tool.name in named)
+        return replace(runs.settings, tools=kept), record
 
 
 def with_runs(options: CallOptions, chain: LanguageModel, runs: Runs) -> CallOptions:
     """The options of a call of a chain around a `RecordedTurn`. runs: gets a record of each run.
 
+    They name the turn's tools, so that middlewares see them, and may describe them otherwise or take them out.
     Calls of one request may run beside each other, or within each other: each sees its own.
     """
     context = CallContext() if options.context is DETACHED else options.context
@@ -78,6 +93,7 @@ def with_runs(options: CallOptions, chain: LanguageModel, runs: Runs) -> CallOpt
     turn = chain
     while isinstance(turn, WrappedModel):
         turn = turn.chain.model
+    options = options.replace(tools=declared(runs.settings, options) or None)
     return with_context(options, context.with_inherited(_RUNS, {**known, turn: runs}))
 
 

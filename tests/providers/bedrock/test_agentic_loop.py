@@ -17,10 +17,13 @@ from neurolink_mw.loop import step_count_is
 from neurolink_mw.middlewares.retry import Retry
 from neurolink_mw.protocol import (
     CallOptions,
+    ContentOutput,
     ErrorPart,
     Finish,
     GenerateResult,
     LanguageModel,
+    OutputFileData,
+    OutputImageUrl,
     PartStream,
     Reasoning,
     StreamPart,
@@ -357,6 +360,33 @@ async def test_a_conversation_with_calls_that_wait_for_an_approval_says_where_to
     assert len(loop.result.approvals) == 1
     with pytest.raises(BridgeShapeError, match="messages"):
         _ = loop.result.conversation
+
+
+async def test_documents_of_tools_are_not_named_like_those_that_were_given() -> None:
+    report = {"document": {"name": "report", "format": "pdf", "source": {"bytes": b"%PDF"}}}
+    asked = [{"role": "user", "content": [report, {"text": "And the new one?"}]}]
+    read_it = working("look", lambda given: ContentOutput((OutputFileData(b"%PDF", "application/pdf", "report.pdf"),)))
+    loop = loop_of(script(says(call()), says("Longer.")), asked, tools=[read_it])
+    await read(loop)
+    check_converse(loop.result.conversation)
+    answer: Any = loop.result.conversation[2]
+    assert answer["content"][0]["toolResult"]["content"][0]["document"]["name"] == "report-2"
+
+
+async def test_what_the_conversation_cannot_say_has_a_warning() -> None:
+    loop = loop_of(script(says(Reasoning("unsigned thought"), "Rain.")))
+    await read(loop)
+    assert loop.result.conversation[1:] == [{"role": "assistant", "content": [{"text": "Rain."}]}]
+    (warning,) = loop.result.warnings
+    assert "prompt[2].content[0]" in (warning.details or "")
+
+
+async def test_what_converse_cannot_carry_at_all_is_a_shape_error_of_the_conversation() -> None:
+    far = working("look", lambda given: ContentOutput((OutputImageUrl("https://pictures.test/x.png"),)))
+    loop = loop_of(script(says(call()), says("Done.")), tools=[far])
+    await read(loop)
+    with pytest.raises(BridgeShapeError):
+        loop.result.conversation  # noqa: B018  # it is read
 
 
 async def test_wherever_it_is_left_the_conversation_is_valid() -> None:

@@ -6,8 +6,18 @@ from typing import Any
 
 import pytest
 
-from neurolink_mw.errors import BridgeShapeError, InvalidRequestError
-from neurolink_mw.protocol import CallOptions, JSONObject, TextOutput, ToolMessage, ToolResultPart, to_json
+from neurolink_mw.errors import BridgeShapeError
+from neurolink_mw.protocol import (
+    CallOptions,
+    FilePart,
+    JSONObject,
+    TextOutput,
+    ToolMessage,
+    ToolResultPart,
+    Url,
+    UserMessage,
+    to_json,
+)
 from neurolink_mw.providers.bedrock.bridge import (
     bedrock_conversation_from_v3_prompt,
     build_v3_prompt_from_bedrock,
@@ -92,8 +102,21 @@ def test_what_is_left_out_on_the_way_back_has_a_warning() -> None:
 
 
 def test_a_call_without_a_result_cannot_cross() -> None:
-    with pytest.raises(InvalidRequestError, match=r"prompt\[1\]\.content\[3\]"):
+    with pytest.raises(BridgeShapeError, match=r"prompt\[1\]\.content\[3\]"):
         bedrock_conversation_from_v3_prompt(build_v3_prompt_from_bedrock("", CONVERSATION[:2]))
+
+
+@pytest.mark.parametrize(
+    ("message", "place"),
+    [
+        ({"role": "nobody", "content": "x"}, r"prompt\[0\]\.role"),
+        (UserMessage([FilePart("application/zip", b"x")]), r"prompt\[0\]\.content\[0\]"),
+        (UserMessage([FilePart("image/png", Url("https://pictures.test/x.png"))]), r"prompt\[0\]\.content\[0\]"),
+    ],
+)
+def test_what_converse_cannot_carry_is_a_shape_error(message: Any, place: str) -> None:
+    with pytest.raises(BridgeShapeError, match=place):
+        bedrock_conversation_from_v3_prompt([message])
 
 
 @pytest.mark.parametrize(
@@ -143,6 +166,11 @@ def test_what_converse_carries_is_not_named() -> None:
 )
 def test_some_options_cross_for_some_models_alone(model_id: str | None, unsent: list[str]) -> None:
     assert unsent_bedrock_middleware_options(ASKED.replace(top_k=3, reasoning="low"), model_id) == unsent
+
+
+@pytest.mark.parametrize("level", ["none", "provider-default"])
+def test_that_no_reasoning_is_asked_for_needs_no_sending(level: str) -> None:
+    assert unsent_bedrock_middleware_options(ASKED.replace(reasoning=level), "meta.llama3-8b-instruct-v1:0") == []
 
 
 # -- schemas and predicates

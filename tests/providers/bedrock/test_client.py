@@ -36,7 +36,8 @@ def settings(model: BedrockModel) -> Any:
 
 
 def test_the_region_of_an_arn_wins_then_the_given_one_then_botos_chain(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert "region='us-gov-west-1'" in repr(BedrockModel(ARN, region="us-east-1"))
+    for arn in (ARN, ARN.replace("bedrock:", "sagemaker:").replace("application-inference-profile", "endpoint")):
+        assert "region='us-gov-west-1'" in repr(BedrockModel(arn, region="us-east-1"))
     assert "region='eu-west-1'" in repr(BedrockModel(MODEL, region="eu-west-1", profile="sydney"))
     assert "region='ap-southeast-2'" in repr(BedrockModel(MODEL, profile="sydney"))
     monkeypatch.setenv("AWS_DEFAULT_REGION", "ca-central-1")

@@ -109,3 +109,22 @@ async def test_other_refusals_of_the_models_own_id_are_told(reply: Reply) -> Non
             with pytest.raises(InvalidRequestError):
                 await one.do_generate(HI)
         assert len(server.journal) == 1
+
+
+async def test_what_answered_is_known_to_every_model_of_the_region_and_id() -> None:
+    with bedrock_server([WANTS_PROFILE, bedrock.answer("a"), bedrock.answer("b")]) as server:
+        for _ in range(2):
+            async with model(server) as one:
+                await one.do_generate(HI)
+        assert asked(server) == [MODEL, f"us.{MODEL}", f"us.{MODEL}"]
+
+
+async def test_where_the_profile_that_answered_is_refused_later_all_ids_are_tried_again() -> None:
+    with bedrock_server([WANTS_PROFILE, bedrock.answer("a"), NO_SUCH_ID, WANTS_PROFILE]) as server:
+        server.push(bedrock.answer("b"))
+        server.push(bedrock.answer("c"))
+        async with model(server) as one:
+            for text in "abc":
+                assert (await one.do_generate(HI)).text == text
+        glob = f"global.{MODEL}"
+        assert asked(server) == [MODEL, f"us.{MODEL}", f"us.{MODEL}", MODEL, glob, glob]

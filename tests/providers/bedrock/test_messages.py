@@ -11,8 +11,10 @@ from hypothesis import given, settings
 
 from neurolink_mw.errors import InvalidRequestError
 from neurolink_mw.protocol import (
+    ContentOutput,
     JsonOutput,
     Message,
+    OutputFileData,
     ReasoningPart,
     SystemMessage,
     TextPart,
@@ -90,6 +92,13 @@ def test_a_result_without_a_call_is_left_out_with_a_warning() -> None:
     assert native.messages == [user({"text": "q"}, {"text": "go"})]
     assert [one.feature for one in warnings] == ["tool result without a call"]
     assert "prompt[1].content[0]" in (warnings[0].details or "")
+
+
+def test_a_result_without_a_call_is_left_out_whatever_it_holds() -> None:
+    output = ContentOutput((OutputFileData(b"x", "application/zip"),))
+    native, warnings = converted(said("q"), told(result(output=output)), said("go"))
+    assert native.messages == [user({"text": "q"}, {"text": "go"})]
+    assert [one.feature for one in warnings] == ["tool result without a call"]
 
 
 def test_a_second_result_of_a_call_is_left_out_with_a_warning() -> None:
@@ -274,6 +283,11 @@ def test_a_cache_point_after_nothing_is_not_sent() -> None:
     assert messages_of(said("q"), said(" ", cachePoint=POINT), said("r")) == [user({"text": "q"}, {"text": "r"})]
 
 
+def test_a_cache_point_before_all_system_text_is_not_sent() -> None:
+    native, _ = converted(SystemMessage(" ", own(cachePoint=POINT)), SystemMessage("two"), said("q"))
+    assert native.system == [{"text": "two"}]
+
+
 def test_a_cache_point_that_is_no_object_is_refused_by_its_place() -> None:
     with pytest.raises(InvalidRequestError, match=r"prompt\[0\]: cachePoint is an object"):
         messages_of(said("q", cachePoint=True))
@@ -286,6 +300,17 @@ def test_a_native_block_is_sent_as_it_is() -> None:
     block = {"guardContent": {"text": {"text": "check me", "qualifiers": ["query"]}}}
     part = UnknownPart("custom", {"kind": "bedrock.guardContent", "providerOptions": own(block=block)})
     assert messages_of(said("q", part)) == [user({"text": "q"}, block)]
+
+
+def test_a_native_block_of_blank_text_is_not_sent() -> None:
+    part = UnknownPart("custom", {"kind": "bedrock.text", "providerOptions": own(block={"text": " "})})
+    native, _ = converted(SystemMessage("", own(block={"text": "\n"})), said("q", part), answered(part, "a"), said("r"))
+    assert native.system == []
+    assert native.messages == [
+        user({"text": "q"}),
+        {"role": "assistant", "content": [{"text": "a"}]},
+        user({"text": "r"}),
+    ]
 
 
 def test_a_part_of_an_answer_goes_back_where_its_metadata_holds_a_block() -> None:

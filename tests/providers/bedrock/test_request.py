@@ -427,6 +427,14 @@ THINKING: list[Json | None] = [
 ]
 
 
+def test_claude_does_not_reason_where_the_model_s_own_field_says_so() -> None:
+    off = own(additionalModelRequestFields={"thinking": {"type": "disabled"}})
+    native, warnings = request(options(reasoning="high", temperature=0.5, max_output_tokens=100, provider_options=off))
+    assert native["additionalModelRequestFields"] == {"thinking": {"type": "disabled"}}
+    assert native["inferenceConfig"] == {"temperature": 0.5, "maxTokens": 100}
+    assert warnings == []
+
+
 @pytest.mark.parametrize("thinking", THINKING)
 @pytest.mark.parametrize(
     ("choice", "free", "native"),

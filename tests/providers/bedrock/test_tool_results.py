@@ -31,6 +31,11 @@ def only_result(output: ToolOutput | str, model_id: str = CLAUDE, **more: Any) -
     return block
 
 
+def test_a_native_block_of_blank_text_is_not_sent() -> None:
+    output = ContentOutput((OutputCustom(own(block={"text": " "})), OutputText("found")))
+    assert only_result(output)["content"] == [{"text": "found"}]
+
+
 @pytest.mark.parametrize(
     ("value", "content"),
     [

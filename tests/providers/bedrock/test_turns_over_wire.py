@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -16,7 +17,16 @@ from tests.loop.builders import ASKED, look, working
 from neurolink_mw import Middleware, generate, stream, wrap_model
 from neurolink_mw.errors import ContextOverflowError, InvalidRequestError
 from neurolink_mw.loop import ContextGuard
-from neurolink_mw.protocol import CallOptions, StreamPart, StreamStart, TextDelta, ToolCall, user
+from neurolink_mw.protocol import (
+    CallOptions,
+    FunctionTool,
+    StreamPart,
+    StreamStart,
+    TextDelta,
+    ToolCall,
+    ToolChoice,
+    user,
+)
 from neurolink_mw.providers.bedrock import BedrockModel, BedrockTurnModel
 from neurolink_mw.providers.bedrock.agentic_loop import run_agentic_loop
 from neurolink_mw.providers.bedrock.bridge import build_v3_prompt_from_bedrock, unsent_bedrock_middleware_options
@@ -30,6 +40,7 @@ from .wire_builders import until
 pytestmark = pytest.mark.anyio
 
 CALL = bedrock.ToolCall("look", {"at": "sea"}, "tooluse_1")
+WEB = FunctionTool("web", {"type": "object"})
 TWO_STEPS: Sequence[Any] = (bedrock.answer("Let me look.", reasoning="Hm.", tool_calls=[CALL]), bedrock.answer("Rain."))
 
 
@@ -151,6 +162,26 @@ async def test_every_option_that_a_middleware_changes_and_converse_carries_reach
     assert sent["inferenceConfig"] == {"maxTokens": 7, "temperature": 0.0, "topP": 0.5, "stopSequences": ["END"]}
     assert sent["additionalModelRequestFields"] == {"top_k": 3}
     assert sent["requestMetadata"] == {"team": "weather"}
+
+
+async def test_what_a_middleware_of_the_turn_makes_of_its_tools_is_what_the_model_is_told() -> None:
+    def shorter(options: CallOptions) -> CallOptions:
+        tools = [tool for tool in options.tools or () if isinstance(tool, FunctionTool)]
+        assert [tool.name for tool in tools] == ["look", "erase"]
+        return options.replace(tools=[tools[0].replace(description="Looks."), WEB], tool_choice=ToolChoice("required"))
+
+    erase = working("erase", lambda given: pytest.fail("it ran"))
+    again = bedrock.answer(tool_calls=[CALL, replace(CALL, id="t2", name="erase")])
+    with serving(again, bedrock.answer("Done.")) as (server, model):
+        made = await BedrockTurnModel(model, tools=[look, erase], middlewares=[Changes(shorter)]).run_generate(ASKED)
+        sent = server.journal[0].json["toolConfig"]
+    assert [(one["toolSpec"]["name"], one["toolSpec"].get("description")) for one in sent["tools"]] == [
+        ("look", "Looks."),
+        ("web", None),
+    ]
+    assert sent["toolChoice"] == {"any": {}}
+    assert made.loop is not None
+    assert [(one.tool_name, one.status) for one in made.loop.tool_executions] == [("look", "ok"), ("erase", "error")]
 
 
 async def test_what_converse_cannot_carry_is_named_and_warned_about() -> None:

@@ -257,12 +257,14 @@ class _Writer:
         self._keep(use, part.provider_options, place)
 
     def add_result(self, part: ToolResultPart, place: str) -> None:
+        if not self._talk.awaits(part.tool_call_id, place):
+            return
         id = self._native_ids.get(part.tool_call_id) or native_id(part.tool_call_id)
         block = result_block(part, id, place, self._marks, self._errors)
         if (toolset := self._toolsets.get(part.tool_call_id)) is not None:
             block.setdefault("toolset_name", toolset)
-        if self._talk.add_result(part.tool_call_id, block, place) is not None:
-            self._keep(block, part.provider_options, place, part.output)
+        self._talk.add_result(part.tool_call_id, block)
+        self._keep(block, part.provider_options, place, part.output)
 
     def _new_id(self, id: str) -> str:
         """The native id of a call. The API wants ids that are unique in a conversation; some gateways count anew in

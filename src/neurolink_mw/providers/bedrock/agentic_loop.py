@@ -7,9 +7,9 @@ apply; tool choice, tools, batches, the context budget and the answer at the lim
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Literal, TypeAlias, Unpack
+from typing import Literal, NamedTuple, TypeAlias, Unpack
 
 import anyio
 
@@ -82,6 +82,10 @@ class AgenticLoopResult:
         """The conversation to go on with, in Converse's shape: what was given, as it was, then what the turn added.
         Every tool use has its result. BridgeShapeError where calls wait for an approval, which Converse has no form
         for, and for content of another provider that it cannot carry."""
+        return list(self._bridged.conversation)
+
+    @cached_property
+    def _bridged(self) -> _Bridged:
         if self.approvals:
             raise BridgeShapeError(
                 "calls wait for an approval, and a Converse conversation cannot say so: go on from `messages`, with "
@@ -89,9 +93,22 @@ class AgenticLoopResult:
             )
         given, messages = self._given, self.messages
         if given is not None and given.is_the_beginning_of(messages):
-            added = bedrock_conversation_from_v3_prompt(messages[len(given.prompt) :]).conversation
-            return [*given.conversation, *added]
-        return list(bedrock_conversation_from_v3_prompt(messages).conversation)
+            return given.gone_on_with(messages)
+        whole = bedrock_conversation_from_v3_prompt(messages)
+        return _Bridged(whole.conversation, whole.warnings)
+
+    def with_bridge_warnings(self) -> AgenticLoopResult:
+        """With those of what the turn added and `conversation` cannot say."""
+        try:
+            further = self._bridged.warnings
+        except BridgeShapeError:  # as `conversation` raises
+            return self
+        return replace(self, warnings=(*self.warnings, *(one for one in further if one not in self.warnings)))
+
+
+class _Bridged(NamedTuple):
+    conversation: Sequence[Mapping[str, object]]
+    warnings: tuple[CallWarning, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -107,6 +124,16 @@ class Given:
         kept = len(messages) >= at and all(now is before for now, before in zip(messages, self.prompt, strict=False))
         ends_with_user = bool(self.conversation) and self.conversation[-1].get("role") == "user"
         return kept and (len(messages) == at or (ends_with_user and isinstance(messages[at], AssistantMessage)))
+
+    def gone_on_with(self, messages: Sequence[Message]) -> _Bridged:
+        """As it was given, and behind it what `messages` have beyond it."""
+        if len(messages) == len(self.prompt):
+            return _Bridged(self.conversation)
+        # What was given is converted too, so that documents that came later are not named like those in it.
+        before, whole = map(bedrock_conversation_from_v3_prompt, (self.prompt, messages))
+        added = whole.conversation[len(before.conversation) :]
+        further = tuple(warning for warning in whole.warnings if warning not in before.warnings)
+        return _Bridged((*self.conversation, *added), further)
 
 
 class AgenticLoop:
@@ -259,4 +286,4 @@ def loop_result(record: TurnRecord, error: Exception | None = None, given: Given
         warnings,
         error,
         given,
-    )
+    ).with_bridge_warnings()

@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from ...errors import BridgeShapeError, InvalidRequestError, ProtocolError
 from ...protocol import JSON, CallOptions, CallWarning, Message, from_json
 from .capabilities import capabilities_of
 from .chunks import bedrock_chunks_to_v3_stream, bedrock_v3_stream_to_chunks
@@ -56,14 +57,26 @@ def bedrock_conversation_from_v3_prompt(
     """The inverse of `build_v3_prompt_from_bedrock`, for what a middleware made of the prompt.
 
     prompt: messages, or their JSON. It follows the rules of a request: results stand first and in the order of their
-    calls, messages of one role are joined, blank texts are left out. InvalidRequestError for what Converse cannot
-    carry, such as a tool call without a result.
+    calls, messages of one role are joined, blank texts are left out. BridgeShapeError, which names the place, for what
+    Converse cannot carry, such as a tool call without a result.
     """
-    messages = [from_json(Message, one) if isinstance(one, Mapping) else one for one in prompt]
     warnings: list[CallWarning] = []
-    native = native_messages(messages, model_id, ErrorReader("bedrock", model_id), warnings)
+    messages = [_message(one, number) for number, one in enumerate(prompt)]
+    try:
+        native = native_messages(messages, model_id, ErrorReader("bedrock", model_id), warnings)
+    except InvalidRequestError as error:
+        raise BridgeShapeError(str(error)) from None
     texts = [text for block in native.system if isinstance(text := block.get("text"), str)]
     return BedrockConversation("\n\n".join(texts), native.system, native.messages, tuple(warnings))
+
+
+def _message(given: Message | Mapping[str, object], number: int) -> Message:
+    if not isinstance(given, Mapping):
+        return given
+    try:
+        return from_json(Message, given)
+    except ProtocolError as error:
+        raise BridgeShapeError(f"prompt[{number}].{error}") from None
 
 
 def unsent_bedrock_middleware_options(
@@ -77,7 +90,7 @@ def unsent_bedrock_middleware_options(
     """
 
     def is_set(name: str) -> bool:
-        given = getattr(params, name) if isinstance(params, CallOptions) else params.get(_camel(name), params.get(name))
+        given = _given(params, name)
         return given is not None and given not in ([], (), {})
 
     unsent = [name for name in UNSENT if is_set(name)]
@@ -85,9 +98,15 @@ def unsent_bedrock_middleware_options(
         capabilities = capabilities_of(model_id)
         if is_set("top_k") and not capabilities.top_k:
             unsent.append("top_k")
-        if is_set("reasoning") and (capabilities.thinking is None or not capabilities.reasons):
+        level = _given(params, "reasoning")
+        asks = level is not None and level not in ("none", "provider-default")
+        if asks and (capabilities.thinking is None or not capabilities.reasons):
             unsent.append("reasoning")
     return sorted(unsent)
+
+
+def _given(params: CallOptions | Mapping[str, object], name: str) -> object:
+    return getattr(params, name) if isinstance(params, CallOptions) else params.get(_camel(name), params.get(name))
 
 
 def _camel(name: str) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from functools import partial
+from typing import Final
 
 from ...errors import ProviderError, ProviderTimeoutError
 from ...protocol import CallOptions, CallWarning
@@ -17,21 +18,35 @@ from .repair import repair
 from .request import Expected, build_request, expected_of
 from .threads import NoThread, Threads
 
+_MOST_PROFILES: Final = 1_000
+_profiles: dict[tuple[str | None, str | None, str], str] = {}
+"""Which profile has answered for a model, by host, region and model id: one is found out once in a process."""
+
 
 class Ids:
-    """The id that a model is called by: its own, until Bedrock asks for an inference profile and one has answered.
+    """The id that a model is called by: its own, until Bedrock asks for an inference profile and one has answered."""
 
-    What was found out is kept for as long as the model lives, which stays in its region.
-    """
-
-    def __init__(self, model_id: str, region: str | None) -> None:
-        self.current = model_id
+    def __init__(self, model_id: str, region: str | None, host: str | None) -> None:
         self.own = model_id
         self._region = region
+        self._place = (host, region, model_id)
 
-    def others(self) -> Iterator[str]:
-        """The ids to try where the present one is refused for the want of a profile."""
-        return iter(profile_ids(self.own, self._region) if self.current == self.own else ())
+    @property
+    def current(self) -> str:
+        return _profiles.get(self._place, self.own)
+
+    def others(self, than: str) -> Iterator[str]:
+        """The ids to try where one is refused for the want of a profile. One that has answered another account may
+        have none for this one: then all are tried, the model's own first."""
+        return (id for id in (self.own, *profile_ids(self.own, self._region)) if id != than)
+
+    def answered(self, id: str) -> None:
+        if id == self.own:
+            _profiles.pop(self._place, None)
+        else:
+            if len(_profiles) >= _MOST_PROFILES:
+                _profiles.clear()
+            _profiles[self._place] = id
 
 
 class Call:
@@ -63,14 +78,15 @@ class Call:
 
     async def send(self) -> Answer:
         """A good answer, after one repair at most, by whichever id has one. Raises ProviderError."""
-        others = self._ids.others()
+        others = self._ids.others(than=self.model_id)
+        remembered = self.model_id != self._ids.own
         refused: BaseException | None = None  # for the want of a profile, the first time
         repaired = False
         while (answer := await self._ask()) is None:
             failure = self.pump.failure
             assert failure is not None
             response = _response(failure) or {}
-            if wants_profile(response) or (refused is not None and has_no_profile(response)):
+            if wants_profile(response) or ((remembered or refused is not None) and has_no_profile(response)):
                 refused = refused or failure
                 if (other := next(others, None)) is None:
                     raise self.error(refused, during=_BEFORE)
@@ -81,7 +97,7 @@ class Call:
                 self.warnings = (*self.warnings, warning)
             else:
                 raise self.error(failure, during=_BEFORE)
-        self._ids.current = self.model_id
+        self._ids.answered(self.model_id)
         self.errors.request_id = head_of(answer.get("ResponseMetadata"), None).id
         return answer
 

@@ -17,7 +17,7 @@ from ...errors import ConfigError
 CONNECT_TIMEOUT_S: Final = 10
 READ_TIMEOUT_S: Final = 600  # a reasoning model may think for minutes before it says anything
 
-_ARN = re.compile(r"arn:aws[\w-]*:bedrock:(?P<region>[a-z0-9-]+):")
+_ARN = re.compile(r"arn:aws[\w-]*:(?:bedrock|sagemaker):(?P<region>[a-z0-9-]+):")
 # Attempts that botocore makes where a client's settings do not say: its `legacy` mode, and the others.
 _ATTEMPTS: Final = {"legacy": 5}
 _ATTEMPTS_ELSE: Final = 3

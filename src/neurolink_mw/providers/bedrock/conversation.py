@@ -16,13 +16,17 @@ class ConverseConversation(Conversation):
         self._last: list[Block] = []  # where a cache point after what was added last belongs
 
     def add(self, role: str, block: Block) -> list[Block]:
-        self._last = super().add(role, block)
+        if not is_blank(block):
+            self._last = super().add(role, block)
         return self._last
 
-    def add_result(self, id: str, block: Block, place: str) -> list[Block] | None:
-        added = super().add_result(id, block, place)
-        self._last = added or []
-        return added
+    def awaits(self, id: str, place: str) -> bool:
+        self.forget()
+        return super().awaits(id, place)
+
+    def add_result(self, id: str, block: Block) -> list[Block]:
+        self._last = super().add_result(id, block)
+        return self._last
 
     def add_cache_point(self, block: Block) -> None:
         """A cache point after what was added last. After nothing there is nothing to cache."""
@@ -32,3 +36,8 @@ class ConverseConversation(Conversation):
     def forget(self) -> None:
         """The next cache point does not belong to what stands before."""
         self._last = []
+
+
+def is_blank(block: Block) -> bool:
+    """Whether it is a text that says nothing, which Converse refuses."""
+    return set(block) == {"text"} and isinstance(text := block["text"], str) and not text.strip()

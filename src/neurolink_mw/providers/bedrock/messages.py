@@ -35,7 +35,7 @@ from ...protocol import (
 from ..common.json_values import plain
 from ..common.prompt import write_prompt
 from .capabilities import Capabilities, capabilities_of
-from .conversation import ConverseConversation
+from .conversation import ConverseConversation, is_blank
 from .errors import ErrorReader
 from .media import DocumentNames, file_block
 from .native_values import Block, decoded, restored
@@ -125,12 +125,14 @@ class _Writer:
 
     def add_system(self, message: SystemMessage, place: str) -> None:
         own = part_options(message.provider_options)
-        block = foreign_block(message.provider_options) or (
-            {"text": message.content} if message.content.strip() else None
-        )
+        said: Block = foreign_block(message.provider_options) or {"text": message.content}
+        block = None if is_blank(said) else said
         point = self._cache_point(message.provider_options, place)
         if own.get("role") != "system" and self._talk.is_empty:
-            self._system += [one for one in (block, point) if one is not None]
+            if block is not None:
+                self._system.append(block)
+            if point is not None and self._system:  # after nothing there is nothing to cache
+                self._system.append(point)
             return
         role = "system" if "system" in (own.get("role"), self._late_system) else "user"
         if block is not None:
@@ -145,8 +147,7 @@ class _Writer:
 
     def add_user_part(self, part: UserPart, place: str) -> None:
         if isinstance(part, TextPart):
-            if part.text.strip():
-                self._talk.add("user", {"text": part.text})
+            self._talk.add("user", {"text": part.text})
         elif isinstance(part, FilePart):
             self._talk.add("user", self._file(part, place))
         elif isinstance(part, UnknownPart) and (block := foreign_block(_options_of(part))) is not None:
@@ -160,7 +161,7 @@ class _Writer:
 
     def add_assistant_part(self, part: AssistantPart, place: str) -> None:
         if isinstance(part, TextPart):
-            if part.text.strip():
+            if part.text.strip():  # its citations, too, are those of a text
                 self._talk.add("assistant", _answer_text(part))
         elif isinstance(part, ReasoningPart):
             block = self._reasoning(part, place)
@@ -226,11 +227,13 @@ class _Writer:
         if not self._with_tools:
             self._tool_parts += 1
             return
+        if not of_server and not self._talk.awaits(part.tool_call_id, place):
+            return
         block = self._results.block(part, self._ids.of(part.tool_call_id), place)
         if of_server:
             self._talk.add("assistant", block)
         else:
-            self._talk.add_result(part.tool_call_id, block, place)
+            self._talk.add_result(part.tool_call_id, block)
 
     # ------------------------------------------------------------------------------------------------------- shared
 

@@ -79,7 +79,7 @@ class BedrockModel:
             self._client = own_client(model_id, region, profile, endpoint_url, self._threads.size)
         else:
             self._client = given_client(client, region, self._threads.size)
-        self._ids = Ids(model_id, self._client.region)
+        self._ids = Ids(model_id, self._client.region, self._client.host)
 
     def __repr__(self) -> str:
         return f"BedrockModel(model_id={self.model_id!r}, region={self._client.region!r}, host={self._client.host!r})"

@@ -51,9 +51,10 @@ def thinking_of(
     # Said in the model's own words, it counts as well.
     fields = own.members.get("additionalModelRequestFields")
     said = fields.get("thinking") if isinstance(fields, Mapping) else None
-    if isinstance(said, Mapping) and said.get("type") in ("enabled", "adaptive"):
+    kind = said.get("type") if isinstance(said, Mapping) else None
+    if kind in ("enabled", "adaptive"):
         return thinking._replace(on=True)
-    return thinking
+    return thinking._replace(fields={}, budget=0, on=False) if kind == "disabled" else thinking
 
 
 def _configured(

@@ -31,6 +31,7 @@ from ...protocol import (
 )
 from ..common.json_values import json_text, plain
 from .capabilities import Capabilities
+from .conversation import is_blank
 from .errors import ErrorReader
 from .media import DOCUMENTS, IMAGES, VIDEOS, DocumentNames, file_block
 from .native_values import Block, restored
@@ -107,7 +108,7 @@ class ResultWriter:
         if isinstance(piece, OutputCustom):
             block = foreign_block(piece.provider_options)
             if block is not None:
-                return self._taken(block, place)
+                return None if is_blank(block) else self._taken(block, place)
         raise self._errors.refused(f"{place}: a tool result carries no part of type {piece.type!r} here")
 
     def _taken(self, block: Block, place: str) -> Block:

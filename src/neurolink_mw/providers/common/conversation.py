@@ -77,21 +77,33 @@ class Conversation:
         message.calls[id] = _Call(len(message.calls), place)
         return blocks
 
-    def add_result(self, id: str, block: Block, place: str) -> list[Block] | None:
-        """The answer to a call of the nearest assistant message before. One that answers none is left out: None."""
-        at = next((n for n in reversed(range(len(self._messages))) if self._messages[n].role == "assistant"), None)
+    def awaits(self, id: str, place: str) -> bool:
+        """Whether the nearest assistant message before holds such a call, not answered yet. A result of none is to be
+        left out, and has its warning by this."""
+        at = self._asking()
         asking = None if at is None else self._messages[at]
-        call = None if asking is None else asking.calls.get(id)
-        if at is None or asking is None or call is None or id in asking.answered:
-            said = "answers no call of the assistant message before it" if call is None else "answers a call again"
-            details = f"{place} {said} and was left out"
-            self._warnings.append(CallWarning("unsupported", "tool result without a call", details))
-            return None
+        if asking is not None and id in asking.calls and id not in asking.answered:
+            return True
+        again = asking is not None and id in asking.calls
+        said = "answers a call again" if again else "answers no call of the assistant message before it"
+        details = f"{place} {said} and was left out"
+        self._warnings.append(CallWarning("unsupported", "tool result without a call", details))
+        return False
+
+    def add_result(self, id: str, block: Block) -> list[Block]:
+        """The answer to a call that is awaited. Returns the blocks that it is the last of."""
+        at = self._asking()
+        assert at is not None
+        asking = self._messages[at]
         asking.answered.add(id)
         if at + 1 == len(self._messages) or self._messages[at + 1].role != "user":
             self._messages.insert(at + 1, _Message("user", {}))
-        self._messages[at + 1].results.append((call.order, blocks := [block]))
+        self._messages[at + 1].results.append((asking.calls[id].order, blocks := [block]))
         return blocks
+
+    def _asking(self) -> int | None:
+        """Where the nearest assistant message is."""
+        return next((n for n in reversed(range(len(self._messages))) if self._messages[n].role == "assistant"), None)
 
     def messages(self) -> list[Block]:
         """The messages. Raises InvalidRequestError that names the place of a call without a result."""
