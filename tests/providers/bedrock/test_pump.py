@@ -240,15 +240,16 @@ async def test_a_call_that_is_aborted_before_it_has_a_thread_is_never_made() -> 
 
 
 async def test_a_stream_that_is_opened_after_the_abort_is_closed_unread() -> None:
-    source, opening = Source(numbered(3)), threading.Event()
+    source, asked, opening = Source(numbered(3)), threading.Event(), threading.Event()
 
     def call() -> tuple[Answer, Iterable[Event]]:
+        asked.set()
         opening.wait()
         return {}, source
 
     threads = Threads(1)
     pump = Pump(threads, call)
-    await anyio.to_thread.run_sync(until, lambda: threads.busy == 1)
+    await anyio.to_thread.run_sync(asked.wait)
     pump.abort()
     opening.set()
     await anyio.to_thread.run_sync(until, lambda: threads.busy == 0)
