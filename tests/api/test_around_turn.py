@@ -16,6 +16,7 @@ from neurolink_mw.protocol import (
     CallWarning,
     File,
     FinishReason,
+    FunctionTool,
     LanguageModel,
     Reasoning,
     Source,
@@ -273,3 +274,33 @@ async def test_the_finish_of_a_refused_step_keeps_its_mark() -> None:
     }
     assert answer.content == (Text("No."),)
     assert not any(isinstance(one, ToolCall) for one in answer.content)
+
+
+class OneTool(Middleware):
+    """Lets the model have the first tool alone, and calls it something else."""
+
+    async def transform_params(self, options: CallOptions, kind: object, model: object) -> CallOptions:
+        first = (options.tools or ())[0]
+        assert isinstance(first, FunctionTool)
+        return options.replace(tools=[first.replace(description="Looks about.")])
+
+
+@both_ways
+async def test_a_middleware_of_the_turn_says_which_tools_the_model_is_told_of_and_how(ask: Ask) -> None:
+    model = script(says(call()), says("Done."))
+    wipe = working("wipe", lambda given: pytest.fail("it ran"))
+    result = await ask(model, ASKED.prompt, tools=[look, wipe], turn_middlewares=[OneTool()])
+    for step in (0, 1):
+        told = model.calls[step].options.tools or ()
+        assert [(tool.name, tool.description) for tool in told if isinstance(tool, FunctionTool)] == [
+            ("look", "Looks about.")
+        ]
+    assert [one.status for one in result.tool_executions] == ["ok"]
+
+
+@both_ways
+async def test_a_tool_that_a_middleware_of_the_turn_took_out_is_not_run(ask: Ask) -> None:
+    wipe = working("wipe", lambda given: pytest.fail("it ran"))
+    model = script(says(call("c1", "wipe")), says("Done."))
+    result = await ask(model, ASKED.prompt, tools=[look, wipe], turn_middlewares=[OneTool()])
+    assert [(one.tool_name, one.status) for one in result.tool_executions] == [("wipe", "error")]
