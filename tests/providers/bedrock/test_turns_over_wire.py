@@ -20,6 +20,7 @@ from neurolink_mw.loop import ContextGuard
 from neurolink_mw.protocol import (
     CallOptions,
     FunctionTool,
+    ResponseFormat,
     StreamPart,
     StreamStart,
     TextDelta,
@@ -34,8 +35,8 @@ from neurolink_mw.roles import ResponsePolicy, TextTransform, Verdict, View, den
 from neurolink_mw.testing import check_stream
 from neurolink_mw.testing.wire import HOLD, Reply, ScriptedServer, bedrock
 
+from .wire_builders import client, until
 from .wire_builders import model as model_of
-from .wire_builders import until
 
 pytestmark = pytest.mark.anyio
 
@@ -182,6 +183,25 @@ async def test_what_a_middleware_of_the_turn_makes_of_its_tools_is_what_the_mode
     assert sent["toolChoice"] == {"any": {}}
     assert made.loop is not None
     assert [(one.tool_name, one.status) for one in made.loop.tool_executions] == [("look", "ok"), ("erase", "error")]
+
+
+async def test_the_shape_of_the_answer_reasoning_and_headers_reach_the_wire_too() -> None:
+    schema: Any = {"type": "object", "properties": {"sky": {"type": "string"}}, "required": ["sky"]}
+    changes = Changes(
+        lambda options: options.replace(
+            response_format=ResponseFormat("json", schema), reasoning="high", headers={"x-team": "weather"}
+        )
+    )
+    with bedrock.server([bedrock.answer('{"sky": "grey"}')]) as server:
+        model = BedrockModel("anthropic.claude-sonnet-4-5-20250929-v1:0", client=client(server.base_url))
+        made = await BedrockTurnModel(model, middlewares=[changes]).do_generate(ASKED)
+        asked = server.journal[0]
+    assert made.text == '{"sky": "grey"}'
+    assert json.loads(asked.json["outputConfig"]["textFormat"]["structure"]["jsonSchema"]["schema"])["required"] == [
+        "sky"
+    ]
+    assert asked.json["additionalModelRequestFields"]["thinking"]["type"] == "enabled"
+    assert asked.headers["x-team"] == "weather"
 
 
 async def test_what_converse_cannot_carry_is_named_and_warned_about() -> None:
