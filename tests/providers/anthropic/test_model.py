@@ -35,6 +35,7 @@ from neurolink_mw.protocol import (
     CallWarning,
     ErrorPart,
     Finish,
+    FunctionTool,
     GenerateResult,
     JSONObject,
     LanguageModel,
@@ -42,6 +43,7 @@ from neurolink_mw.protocol import (
     StreamPart,
     StreamResult,
     StreamStart,
+    ToolChoice,
     check_grammar,
     collect,
     is_url_supported,
@@ -571,6 +573,39 @@ async def test_the_request_that_is_told_is_the_one_that_was_answered() -> None:
     for result, number in zip(results, (1, 3), strict=True):
         assert result.request is not None
         assert result.request.body == server.journal[number].json
+
+
+FORBIDDEN = HI.replace(
+    tools=[FunctionTool("look", {"type": "object"})],
+    tool_choice=ToolChoice("none"),
+    response_format=ResponseFormat("json", {"type": "object", "properties": {"a": {"type": "integer"}}}),
+    provider_options={"anthropic": {"structuredOutputMode": "jsonTool"}},
+)
+"""No tool is to be called, and the answer comes by a tool: that is forced, in place of `none`."""
+
+
+@STREAMED
+async def test_a_choice_that_stands_for_none_is_not_left_out(streamed: bool) -> None:
+    refusal = anthropic.error(400, "tool_choice: Extra inputs are not permitted")
+    look = anthropic.answer(tool_calls=[anthropic.ToolCall("look", {})])
+    with anthropic_server([refusal, look]) as server:
+        error = await failing(server, streamed=streamed, options=FORBIDDEN)
+    assert "tool_choice" in str(error)
+    assert server.journal[0].json["tool_choice"]["name"] == "final_result"
+    assert len(server.journal) == 1
+
+
+@STREAMED
+async def test_a_call_against_a_choice_that_stands_for_none_is_told_of(streamed: bool) -> None:
+    with anthropic_server([anthropic.answer(tool_calls=[anthropic.ToolCall("look", {})])]) as server:
+        async with model(server) as one:
+            if streamed:
+                answer = collect(await read(one, FORBIDDEN))
+            else:
+                answer = await one.do_generate(FORBIDDEN)
+    assert answer.provider_metadata is not None
+    told = [*answer.warnings, *answer.provider_metadata["anthropic"].get("warnings", [])]
+    assert "although tool_choice was none" in str(told)
 
 
 @STREAMED

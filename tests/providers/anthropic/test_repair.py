@@ -215,7 +215,6 @@ def test_a_long_word_in_a_refusal_is_read_in_no_time(word: str) -> None:
 @pytest.mark.parametrize(
     ("sent", "said"),
     [
-        ({"tool_choice": {"type": "none"}}, "tool_choice: Extra inputs are not permitted"),
         *(
             ({"tools": [{"type": "web_search_20250305", "name": "web_search", member: item}]}, f"tools.0.x.{member}")
             for member, item in (("allowed_domains", ["a.test"]), ("blocked_domains", ["b.test"]), ("max_uses", 1))
@@ -226,6 +225,26 @@ def test_a_long_word_in_a_refusal_is_read_in_no_time(word: str) -> None:
 def test_what_keeps_a_model_from_doing_something_is_never_left_out(sent: Json, said: str) -> None:
     message = said if " " in said else f"{said}: Extra inputs are not permitted"
     assert repair(400, refusal(message), {**SENT, **sent}) is None
+
+
+@pytest.mark.parametrize("choice", [{"type": "none"}, {"type": "tool", "name": "final_result"}])
+@pytest.mark.parametrize(
+    "message", ["tool_choice: Extra inputs are not permitted", '"tool_choice.type.tool" is not supported for this model.']
+)
+def test_a_choice_that_forbids_calls_is_never_left_out(choice: Json, message: str) -> None:
+    sent = {**SENT, "tool_choice": choice}
+    assert repair(400, refusal(message), sent, no_calls=True) is None
+    assert repair(400, refusal(message), sent) is not None
+
+
+def test_what_a_choice_that_forbids_calls_says_besides_may_be_left_out() -> None:
+    choice = {"type": "tool", "name": "final_result"}
+    message = "tool_choice.tool.disable_parallel_tool_use: Extra inputs are not permitted"
+    found = repair(
+        400, refusal(message), {**SENT, "tool_choice": {**choice, "disable_parallel_tool_use": True}}, no_calls=True
+    )
+    assert found is not None
+    assert found.native["tool_choice"] == choice
 
 
 @pytest.mark.parametrize(

@@ -165,7 +165,7 @@ def test_where_calls_are_forbidden_the_answer_is_the_only_one_that_may_come() ->
     native = quiet(call, SONNET_4)
     assert names(native) == ["look", "final_result"]
     assert native["tool_choice"] == {"type": "tool", "name": "final_result", "disable_parallel_tool_use": True}
-    assert not expected_of(call, native).no_calls
+    assert expected_of(call, native).no_calls
 
 
 def test_a_tool_of_that_name_is_the_callers_and_the_schema_is_said_in_words() -> None:

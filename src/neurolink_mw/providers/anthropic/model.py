@@ -223,7 +223,7 @@ class _Call:
             return self._anew("lateSystemMessages", "user")
         if refuses_format(status, content, self._native):
             return self._anew("structuredOutputMode", "jsonTool")
-        repaired = repair(status, content, self._native)
+        repaired = repair(status, content, self._native, no_calls=self.expected.no_calls)
         return None if repaired is None else (self._options, (repaired.native, (*self.warnings, repaired.warning)))
 
     def _anew(self, option: str, said: str) -> tuple[CallOptions, Request]:

@@ -46,13 +46,16 @@ class Repair(NamedTuple):
     warning: CallWarning
 
 
-def repair(status: int, body: bytes, native: Mapping[str, object]) -> Repair | None:
-    """What to send instead of a request that was answered with `status` and `body`; None where nothing can be done."""
+def repair(status: int, body: bytes, native: Mapping[str, object], *, no_calls: bool = False) -> Repair | None:
+    """What to send instead of a request that was answered with `status` and `body`; None where nothing can be done.
+
+    no_calls: the caller wants no tool called, however `tool_choice` says so, which then stays.
+    """
     if status not in (400, 422):
         return None
     message = error_details(parsed(body)).message or ""
     for said in refused_names(message):
-        repaired = _without_beta(said, message, native) or _without(said, native)
+        repaired = _without_beta(said, message, native) or _without(said, native, no_calls=no_calls)
         if repaired is not None:
             return repaired
     return None
@@ -87,7 +90,7 @@ def _without_beta(said: str, message: str, native: Mapping[str, object]) -> Repa
     return Repair(rest, _warning(", ".join(refused), "anthropicBeta"))
 
 
-def _without(said: str, native: Mapping[str, object]) -> Repair | None:
+def _without(said: str, native: Mapping[str, object], *, no_calls: bool) -> Repair | None:
     """said: a name, or a path such as `tools.0.custom.strict` or `output_config.effort`."""
     member, *inner = said.split(".")
     if member == "tools":
@@ -97,20 +100,16 @@ def _without(said: str, native: Mapping[str, object]) -> Repair | None:
         return _without_entry(member, native) or _without_in_tools(member, native)
     if member not in native or member in PROTECTED or member == BETAS:
         return None
-    if member == "tool_choice" and _forbids_calls(native[member]):
-        return None  # without it the model may call what the caller does not want called
     if inner and member in _OBJECTS:
         for name in inner:
             if (repaired := _without_entry(name, native, member)) is not None:
                 return repaired
         if member != "tool_choice":
             return None
+    if member == "tool_choice" and no_calls:
+        return None  # without it the model may call what the caller does not want called
     rest = {name: item for name, item in native.items() if name != member}
     return Repair(rest, _warning(member, member))
-
-
-def _forbids_calls(choice: object) -> bool:
-    return isinstance(choice, Mapping) and choice.get("type") == "none"
 
 
 def _without_entry(name: str, native: Mapping[str, object], member: str | None = None) -> Repair | None:

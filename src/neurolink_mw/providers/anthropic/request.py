@@ -59,7 +59,8 @@ class Expected(NamedTuple):
     """How an answer is read, from what was asked.
 
     answer: the tool that carries a JSON answer. tool_names: the caller's names by those that were sent, where they
-    differ. documents: of the prompt, in order. no_calls: the choice was `none`, so that a call comes against it.
+    differ. documents: of the prompt, in order. no_calls: the caller's choice was `none`, so that a call of one of its
+    tools comes against it; a forced `final_result` may stand for `none` in the request.
     """
 
     answer: AnswerTool | None = None
@@ -144,8 +145,7 @@ def expected_of(options: CallOptions, native: Mapping[str, object]) -> Expected:
     """How the answer to a request is read. native: what `build_request` made of the options."""
     names = ToolNames(options.tools or (), ErrorReader())
     answer = answer_tool_of(options, native)
-    choice = native.get("tool_choice")
-    no_calls = isinstance(choice, Mapping) and choice.get("type") == "none"
+    no_calls = bool(options.tools) and options.tool_choice is not None and options.tool_choice.type == "none"
     documents = _in_order_sent(_documents(options.prompt), native.get("messages"))
     return Expected(answer, names.renamed(), documents, no_calls)
 
