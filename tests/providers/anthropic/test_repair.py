@@ -229,7 +229,8 @@ def test_what_keeps_a_model_from_doing_something_is_never_left_out(sent: Json, s
 
 @pytest.mark.parametrize("choice", [{"type": "none"}, {"type": "tool", "name": "final_result"}])
 @pytest.mark.parametrize(
-    "message", ["tool_choice: Extra inputs are not permitted", '"tool_choice.type.tool" is not supported for this model.']
+    "message",
+    ["tool_choice: Extra inputs are not permitted", '"tool_choice.type.tool" is not supported for this model.'],
 )
 def test_a_choice_that_forbids_calls_is_never_left_out(choice: Json, message: str) -> None:
     sent = {**SENT, "tool_choice": choice}

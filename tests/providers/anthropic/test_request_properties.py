@@ -5,11 +5,14 @@ from __future__ import annotations
 from itertools import pairwise
 
 from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from neurolink_mw.errors import InvalidRequestError
-from neurolink_mw.protocol import CallOptions, Message
+from neurolink_mw.protocol import CallOptions, Message, ToolChoice
+from neurolink_mw.providers.anthropic.request import BETAS
+from neurolink_mw.testing.wire.anthropic_rules import faults
 
-from .builders import FINDER, HAIKU, LOOK, SONNET_4, Json, as_json, warned
+from .builders import FINDER, HAIKU, LOOK, SONNET_4, SONNET_46, Json, as_json, own, warned
 from .prompts import PROMPTS
 
 TOOLS = (LOOK, FINDER, LOOK.replace(name="a.look"))
@@ -25,6 +28,34 @@ def test_any_prompt_keeps_the_rules_of_the_api_or_is_refused_by_its_place(prompt
             assert str(error).startswith("prompt")  # noqa: PT017  # either outcome is right
             continue
         _keeps_the_rules(native)
+
+
+BUDGET = {"type": "enabled", "budgetTokens": 2000}
+THINKING = [(HAIKU, BUDGET), ("claude-mythos-preview", BUDGET), ("glm-5", BUDGET), (SONNET_46, {"type": "adaptive"})]
+
+
+@settings(max_examples=200, deadline=None)
+@given(PROMPTS, st.sampled_from(THINKING), st.booleans(), st.none() | st.sampled_from(["auto", "none", "required"]))
+def test_with_thinking_on_any_history_keeps_the_rules_of_the_api(
+    prompt: list[Message], thinking: tuple[str, Json], send_reasoning: bool, choice: str | None
+) -> None:
+    model_id, config = thinking
+    call = CallOptions(
+        prompt,
+        tools=TOOLS,
+        tool_choice=None if choice is None else ToolChoice(choice),
+        temperature=0.2,
+        # A system message in its place is for some models alone.
+        provider_options=own(thinking=config, sendReasoning=send_reasoning, lateSystemMessages="user"),
+    )
+    try:
+        native, _ = warned(call, model_id)
+    except InvalidRequestError as error:
+        assert str(error).startswith("prompt")  # noqa: PT017  # either outcome is right
+        return
+    betas = native.pop(BETAS, ())
+    # Calls that the service runs have ids of its own, which come twice in these prompts alone.
+    assert [fault for fault in faults(native, betas=betas) if "ids must be unique" not in fault] == []
 
 
 def _keeps_the_rules(native: Json) -> None:

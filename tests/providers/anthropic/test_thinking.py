@@ -7,9 +7,29 @@ from typing import Any
 import pytest
 
 from neurolink_mw.errors import InvalidRequestError
+from neurolink_mw.protocol import Message, ToolChoice
 from neurolink_mw.providers.anthropic.request import BETAS, build_request
 
-from .builders import HAIKU, OPUS_5, OPUS_55, SONNET_46, Json, options, own, quiet, request
+from .builders import (
+    HAIKU,
+    LOOK,
+    OPUS_5,
+    OPUS_55,
+    SONNET_46,
+    Json,
+    answered,
+    called,
+    instructed,
+    options,
+    own,
+    quiet,
+    request,
+    result,
+    said,
+    thought,
+    told,
+    warned,
+)
 
 SONNET_55 = "claude-sonnet-5-5"
 HAIKU_3 = "claude-3-haiku-20240307"
@@ -105,6 +125,71 @@ def test_what_only_the_beta_types_have_asks_for_its_beta() -> None:
     native = quiet(options(provider_options=config), OPUS_55)
     assert native["thinking"]["block_binding"] == {"prefix_mismatch_behavior": "drop_block"}
     assert native[BETAS] == ["thinking-binding-controls-2026-08-01", "thinking-display-updates-2026-08-18"]
+
+
+# --------------------------------------------------------------------------------- an answer that began without thought
+
+SIGNED = thought("hm", signature="s1")
+UNFINISHED = pytest.mark.parametrize(
+    "history",
+    [
+        [answered(called("c1")), told(result("c1"))],
+        [answered(thought("of another model"), called("c1")), told(result("c1"))],
+        [answered("I shall.", SIGNED, called("c1")), told(result("c1"))],
+        [answered(called("c1")), told(result("c1")), instructed(""), answered(called("c2")), told(result("c2"))],
+        [answered(called("c1")), told(result("c1")), said("go on")],
+        [answered("Dear")],
+    ],
+    ids=["no thought", "unsigned", "not at first", "two steps", "a word beside the results", "begun for the model"],
+)
+
+
+@UNFINISHED
+def test_with_a_budget_thinking_is_turned_off_where_the_answer_began_without_a_thought(history: list[Message]) -> None:
+    call = options(said("q"), *history, max_output_tokens=500, provider_options=budget(1500))
+    native, warnings = warned(call)
+    assert (native["thinking"], native["max_tokens"]) == ({"type": "disabled"}, 500)
+    (told_of,) = (warning for warning in warnings if warning.feature == "thinking")
+    assert "did not begin with a thought" in str(told_of.details)
+
+
+@UNFINISHED
+def test_adaptive_thinking_goes_on_without_one(history: list[Message]) -> None:
+    call = options(said("q"), *history, max_output_tokens=500, provider_options=thinking("adaptive"))
+    assert request(call, SONNET_46)[0]["thinking"] == {"type": "adaptive"}
+
+
+def test_a_model_that_cannot_be_told_not_to_think_does_so_as_it_sees_fit() -> None:
+    call = options(said("q"), answered(called("c1")), told(result("c1")), provider_options=budget(1500))
+    assert request(call, "claude-mythos-preview")[0]["thinking"] == {"type": "adaptive"}
+
+
+def test_where_it_is_turned_off_a_choice_can_be_forced_and_settings_are_sent() -> None:
+    call = options(
+        *(said("q"), answered(called("c1")), told(result("c1"))),
+        tools=[LOOK],
+        tool_choice=ToolChoice("required"),
+        temperature=0.2,
+        provider_options=budget(1500),
+    )
+    native, features = request(call)
+    assert (native["tool_choice"], native["temperature"]) == ({"type": "any"}, 0.2)
+    assert features == ["thinking"]
+
+
+@pytest.mark.parametrize(
+    "history",
+    [
+        [answered(SIGNED, called("c1")), told(result("c1"))],
+        [answered(SIGNED, called("c1")), told(result("c1")), answered(called("c2")), told(result("c2"))],
+        [answered(called("c1")), told(result("c1")), answered("It rains."), said("And now?")],
+        [answered(SIGNED, "Dear")],
+    ],
+    ids=["a thought", "a thought in its first step", "an earlier turn", "begun for the model"],
+)
+def test_with_a_budget_thinking_stays_on_behind_a_thought_and_in_a_new_turn(history: list[Message]) -> None:
+    native = quiet(options(said("q"), *history, provider_options=budget(1500)))
+    assert native["thinking"] == {"type": "enabled", "budget_tokens": 1500}
 
 
 # ------------------------------------------------------------------------------------------------------------ effort

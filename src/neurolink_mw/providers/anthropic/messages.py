@@ -43,6 +43,7 @@ from .naming import snake_keys
 from .native_values import Block, snaked
 from .options import ProviderOptions, part_options
 from .server_calls import ServerCalls
+from .thinking import THOUGHTS
 from .tool_names import ToolNames, native_id
 from .tool_results import foreign_block, result_block
 
@@ -74,9 +75,6 @@ def native_messages(
     Raises InvalidRequestError that names the place for a part that cannot be sent and for a call without a result.
     """
     return _Writer(errors, warnings, own, names, marks).write(prompt)
-
-
-_THOUGHTS = frozenset({"thinking", "redacted_thinking"})
 
 
 class _Writer:
@@ -119,7 +117,7 @@ class _Writer:
         for message in messages:
             content = message.get("content")
             if message["role"] == "assistant" and isinstance(content, list):
-                while content and content[-1].get("type") in _THOUGHTS:
+                while content and content[-1].get("type") in THOUGHTS:
                     content.pop()
                     self._cut_thoughts += 1
                 if not content:

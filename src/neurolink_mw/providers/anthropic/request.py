@@ -31,7 +31,7 @@ from .media import bare_media_type, is_document
 from .messages import native_messages
 from .native_values import Block
 from .options import part_options, read_provider_options
-from .thinking import Thinking, thinking_of, token_limit
+from .thinking import Thinking, after_history, thinking_of, token_limit
 from .tool_names import ToolNames
 from .tool_results import output_file
 from .tools import native_choice, native_tools
@@ -97,12 +97,13 @@ def build_request(
         if getattr(options, name) is not None
     )
     thinking = thinking_of(options, own, capabilities, errors, warnings)
-    limit, thinking = token_limit(options, thinking, capabilities, model_id, warnings)
     names = ToolNames(options.tools or (), errors)
     marks = CacheMarks(errors, automatic="cache_control" in own.members)
     system, messages = native_messages(options.prompt, errors, warnings, own=own, names=names, marks=marks)
     if not messages:
         raise errors.refused("prompt: none of its messages says anything")
+    thinking = after_history(thinking, messages, capabilities, warnings)
+    limit, thinking = token_limit(options, thinking, capabilities, model_id, warnings)
     tools = native_tools(options, own, capabilities, marks, errors, warnings, stream=stream)
     marks.tell(warnings)
     can_force = capabilities.forced_choice and not thinking.on

@@ -7,13 +7,17 @@ takes, with a warning. The call's own `reasoning` level counts where the provide
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final, NamedTuple
 
 from ...protocol import CallOptions, CallWarning
 from .errors import ErrorReader
 from .limits import LEVELS, Capabilities
+from .native_values import Block
 from .options import ProviderOptions
+
+THOUGHTS: Final = frozenset({"thinking", "redacted_thinking"})
+"""Types of the blocks that a model's thoughts are."""
 
 # Tokens that a level is worth where a model takes a budget.
 BUDGETS: Final = {"minimal": 1024, "low": 2048, "medium": 8192, "high": 16384, "xhigh": 32000, "max": 32000}
@@ -70,6 +74,37 @@ def thinking_of(
     if config is not None:
         config = _fitted(config, wanted, capabilities, warnings)
     return Thinking(config, _fitted_effort(wanted, feature, config, capabilities, warnings))
+
+
+def after_history(
+    thinking: Thinking, messages: Sequence[Block], capabilities: Capabilities, warnings: list[CallWarning]
+) -> Thinking:
+    """Thinking as the messages allow it. With a budget the API wants an answer that goes on, behind results of tools or
+    a text that was begun for the model, to have begun with a thought. Where it has not, thinking is turned off for this
+    request, which is what the API tells to do until that turn is over. Adaptive thinking asks for no such thought."""
+    if thinking.native is None or thinking.native.get("type") != "enabled":
+        return thinking
+    begun = list(_beginnings(messages))
+    if not begun or not THOUGHTS.isdisjoint(begun):
+        return thinking
+    instead = "disabled" if "disabled" in capabilities.thinking else "adaptive"
+    details = (
+        f"sent as {instead!r}: the answer that goes on here did not begin with a thought of this model, and with a "
+        "budget the API takes no such; it can think again from the user's next message on"
+    )
+    warnings.append(CallWarning("unsupported", "thinking", details))
+    return thinking._replace(native={"type": instead})
+
+
+def _beginnings(messages: Sequence[Block]) -> Iterator[object]:
+    """The types of the first blocks of those of the assistant's messages that its next answer continues."""
+    for message in reversed(messages):
+        content = message.get("content")
+        blocks = content if isinstance(content, list) else []
+        if message["role"] == "assistant":
+            yield from (block.get("type") for block in blocks[:1])
+        elif message["role"] == "user" and not any(block.get("type") == "tool_result" for block in blocks):
+            return
 
 
 def token_limit(
