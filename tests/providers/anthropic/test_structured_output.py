@@ -7,7 +7,15 @@ from typing import Any
 
 import pytest
 
-from neurolink_mw.protocol import FilePart, ResponseFormat, ToolChoice
+from neurolink_mw.protocol import (
+    ContentOutput,
+    FilePart,
+    OutputContent,
+    OutputCustom,
+    OutputFileData,
+    ResponseFormat,
+    ToolChoice,
+)
 from neurolink_mw.providers.anthropic.request import expected_of
 from neurolink_mw.providers.anthropic.structured_output import (
     FINAL_RESULT_INSTRUCTION,
@@ -29,18 +37,23 @@ from .builders import (
     OPUS_55,
     SONNET_4,
     Json,
+    answered,
     as_json,
+    called,
     instructed,
     options,
     own,
     quiet,
     request,
+    result,
     said,
+    told,
     warned,
 )
 
 LIST: Json = {"type": "array", "items": {"type": "integer"}}
 TOOL: Json = {"name": "look", "input_schema": {"type": "object"}}
+TEXT: Json = {"type": "text", "text": "x"}
 INSTRUCTION: Json = {"type": "text", "text": FINAL_RESULT_INSTRUCTION.strip()}
 THINKING = {"type": "enabled", "budgetTokens": 2000}
 
@@ -182,6 +195,21 @@ def test_cited_documents_go_with_no_format() -> None:
     document = FilePart("text/plain", b"x", "n.txt", own(citations={"enabled": True}))
     native = quiet(options(said(document, "q"), response_format=as_json()))
     assert names(native) == ["json"]
+
+
+@pytest.mark.parametrize(
+    "piece",
+    [
+        OutputFileData(b"x", "text/plain", "n.txt", own(citations={"enabled": True})),
+        OutputCustom(own(type="search-result", source="s", title="t", content=[TEXT], citations={"enabled": True})),
+    ],
+    ids=["document", "search result"],
+)
+def test_nor_do_those_that_a_tool_gave(piece: OutputContent) -> None:
+    history = [said("q"), answered(called("c1")), told(result("c1", ContentOutput((piece,))))]
+    native = quiet(options(*history, response_format=as_json(), tools=[LOOK]))
+    assert "output_config" not in native
+    assert names(native) == ["look", "final_result"]
 
 
 def test_a_schema_that_the_format_cannot_say_goes_by_a_tool_unless_the_caller_wants_the_format() -> None:

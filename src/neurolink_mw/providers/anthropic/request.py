@@ -191,12 +191,10 @@ def _output_config(given: Mapping[str, object], thinking: Thinking, format: Bloc
     return native
 
 
-def _cites(messages: Iterable[Block]) -> bool:
+def _cites(messages: list[Block]) -> bool:
     return any(
         isinstance(citations := block.get("citations"), Mapping) and citations.get("enabled") is True
-        for message in messages
-        if isinstance(content := message.get("content"), list)
-        for block in content
+        for block in _all_blocks(messages)
     )
 
 
@@ -215,7 +213,9 @@ def _without_trailing_space(messages: list[Block]) -> list[Block]:
 def _in_order_sent(documents: Iterable[Document], messages: object) -> tuple[Document, ...]:
     """The documents in the order in which they are sent, by which the API counts them: results stand first there."""
     known, in_order = list(documents), []
-    for block in _document_blocks(messages):
+    for block in _all_blocks(messages):
+        if block.get("type") != "document":
+            continue
         title = block.get("title")
         same = [one for one in known if one.title == title] or [Document(title if isinstance(title, str) else None)]
         in_order.append(same[0])
@@ -224,13 +224,14 @@ def _in_order_sent(documents: Iterable[Document], messages: object) -> tuple[Doc
     return tuple(in_order)
 
 
-def _document_blocks(messages: object) -> Iterator[Mapping[str, object]]:
-    """All document blocks, those in results among them."""
-    for one in messages if isinstance(messages, list) else ():
-        if isinstance(one, Mapping) and one.get("type") == "document":
-            yield one
-        elif isinstance(one, Mapping):
-            yield from _document_blocks(one.get("content"))
+def _all_blocks(messages: object) -> Iterator[Mapping[str, object]]:
+    """The blocks of messages, those in results among them."""
+    for message in messages if isinstance(messages, list) else ():
+        content = message.get("content") if isinstance(message, Mapping) else None
+        for block in content if isinstance(content, list) else ():
+            if isinstance(block, Mapping):
+                yield block
+                yield from _all_blocks([block])
 
 
 def _documents(prompt: Sequence[Message]) -> Iterable[Document]:
