@@ -37,6 +37,11 @@ def test_models_that_the_sdk_warns_of_take_both_ways_of_thinking(model_id: str) 
         ("claude-4-opus-20250514", 32000),
         ("claude-opus-4-1", 32000),
         ("claude-sonnet-4-0", 64000),
+        ("claude-sonnet-4", 64000),
+        ("anthropic/claude-sonnet-4", 64000),
+        ("anthropic/claude-sonnet-4:beta", 64000),
+        ("anthropic/claude-opus-4", 32000),
+        ("claude-opus-4-latest", 32000),
         ("claude-opus-4-5", 64000),
         ("anthropic/claude-opus-4.6", 128000),
         ("claude-fable-5-2", 128000),
@@ -60,6 +65,18 @@ def test_the_longest_beginning_decides(model_id: str, most: int) -> None:
 )
 def test_every_cloud_spells_the_same_model(model_id: str) -> None:
     assert capabilities_of(model_id) == capabilities_of("claude-haiku-4-5")
+
+
+@pytest.mark.parametrize("model_id", ["claude-sonnet-4", "anthropic/claude-opus-4"])
+def test_a_bare_four_is_the_first_of_its_generation(model_id: str) -> None:
+    found = capabilities_of(model_id)
+    assert found == capabilities_of(f"{model_id}-20250514")
+    assert (found.json_format, found.thinking) == (False, {"enabled", "disabled"})
+
+
+@pytest.mark.parametrize("model_id", ["claude-sonnet-4-9", "claude-opus-4.9", "claude-opus-49"])
+def test_a_successor_that_is_not_known_is_not_the_first_of_its_generation(model_id: str) -> None:
+    assert capabilities_of(model_id) == capabilities_of("claude-saga-7")
 
 
 def test_what_is_not_known_is_sent_as_asked() -> None:

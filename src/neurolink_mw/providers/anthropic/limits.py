@@ -100,6 +100,8 @@ _BY_ID: Final[Mapping[str, Capabilities]] = {
 }
 _GEOGRAPHY = re.compile(r"^(?:us|us-gov|eu|apac|jp|au|ca|sa|me|af|global)\.(?=anthropic\.)")
 _DOT_IN_VERSION = re.compile(r"(?<=\d)\.(?=\d)")
+# As gateways spell the first models of the fourth generation. As a beginning it would take in their successors as well.
+_WITHOUT_MINOR = re.compile(r"^(claude-(?:opus|sonnet)-4)(?!-?\d)")
 
 
 def capabilities_of(model_id: str) -> Capabilities:
@@ -107,5 +109,6 @@ def capabilities_of(model_id: str) -> Capabilities:
     id = model_id.rpartition("/")[2].lower()
     id = _GEOGRAPHY.sub("", id).removeprefix("anthropic.").replace("@", "-")
     id = _DOT_IN_VERSION.sub("-", id)
+    id = _WITHOUT_MINOR.sub(r"\1-0", id)
     fitting = [beginning for beginning in _BY_ID if id.startswith(beginning)]
     return _BY_ID[max(fitting, key=len)] if fitting else _UNKNOWN
