@@ -184,6 +184,8 @@ SENT: Json = {
         ({"message": "got an unexpected keyword argument 'seed'"}, "seed", "seed"),
         ({"message": "This model does not support the parameter seed"}, "seed", "seed"),
         ({"message": "`tool_choice` is not supported"}, "tool_choice", "toolChoice"),
+        ({"message": "seed: unsupported"}, "seed", "seed"),
+        ({"message": "seed: not supported"}, "seed", "seed"),
         ({"message": "[{'type': 'extra_forbidden', 'loc': ('body', 'seed'), 'msg': 'x'}]"}, "seed", "seed"),
     ],
 )
@@ -222,6 +224,7 @@ def test_the_limit_of_tokens_is_sent_under_its_newer_name() -> None:
         {"message": "Unsupported parameter: 'top_k'"},
         {"message": "Invalid 'temperature': must be at most 2", "param": "temperature", "code": "invalid_value"},
         {"message": "this user is not allowed to stop"},
+        {"message": "max_tokens: not allowed to exceed 8"},
         {"message": "no"},
     ],
 )

@@ -24,7 +24,7 @@ _SAYINGS = tuple(
         rf"(?:extra (?:inputs|fields) (?:are )?not permitted)[,:]? (?:field:? )?{_NAME}",
         rf"{_NAME}:? extra (?:inputs|fields) (?:are )?not permitted",
         rf"extra_forbidden.{{0,40}}?'body', {_NAME}",  # pydantic's list of faults, printed into a message
-        rf"^{_NAME}:? (?:is|are) {_REFUSED}",
+        rf"^{_NAME}(?::|:? (?:is|are)) {_REFUSED}(?! to\b)",  # not "is not allowed to be above 1"
         rf"doe(?:s not|sn['’]t) support (?:the )?(?:parameter |field )?{_NAME}",
         # Of two that exclude each other, the latter goes.
         rf"[`'\"]\w+[`'\"] and {_NAME} cannot both be",
