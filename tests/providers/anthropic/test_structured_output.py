@@ -181,6 +181,16 @@ def test_where_calls_are_forbidden_the_answer_is_the_only_one_that_may_come() ->
     assert expected_of(call, native).no_calls
 
 
+def test_where_calls_are_forbidden_while_it_thinks_the_answer_is_asked_for_in_words() -> None:
+    call = options(
+        response_format=as_json(), tools=[LOOK], tool_choice=ToolChoice("none"), provider_options=own(thinking=THINKING)
+    )
+    native, features = request(call, SONNET_4)
+    assert names(native) == ["look"]
+    assert native["tool_choice"] == {"type": "none"}
+    assert features == ["responseFormat"]
+
+
 def test_a_tool_of_that_name_is_the_callers_and_the_schema_is_said_in_words() -> None:
     call = options(instructed("a"), said("q"), response_format=as_json(), tools=[LOOK.replace(name="final_result")])
     native, features = request(call, SONNET_4)

@@ -258,6 +258,14 @@ def test_a_choice_is_not_forced_on_a_model_that_refuses_it() -> None:
     assert features == ["toolChoice"]
 
 
+@pytest.mark.parametrize("model_id", ["claude-sonnet-5", "claude-opus-5"])
+def test_models_that_think_by_default_take_a_forced_choice_until_they_are_told_to_think(model_id: str) -> None:
+    call = options(tools=[LOOK], tool_choice=choice("required"))
+    assert quiet(call, model_id)["tool_choice"] == {"type": "any"}
+    told = call.replace(provider_options=own(thinking={"type": "adaptive"}))
+    assert request(told, model_id)[0]["tool_choice"] == {"type": "auto"}
+
+
 def test_a_forbidden_call_is_told_to_whoever_reads_the_answer() -> None:
     call = options(tools=[LOOK], tool_choice=choice("none"))
     assert expected_of(call, quiet(call)).no_calls

@@ -26,7 +26,8 @@ class Capabilities:
     max_tokens: the most of `max_tokens`, and what is sent where the call sets none; known: that the model really has
     this limit. thinking: the types of `thinking` that it takes. thinks: whether it does so unless told otherwise.
     efforts: its levels. quiet_efforts: those that it takes with thinking disabled. sampling: which of the settings.
-    forced_choice: a choice of `any` or of one tool. json_format: `output_config.format`, beside tools as well. strict:
+    forced_choice: a choice of `any` or of one tool, where the call does not ask it to think: what thinks by default
+    takes one then, what always thinks does not. json_format: `output_config.format`, beside tools as well. strict:
     `strict` on a tool.
     """
 

@@ -67,8 +67,8 @@ def native_choice(
     has_tools: bool,
     can_force: bool = True,
 ) -> Block | None:
-    """The member `tool_choice`; None where nothing is to be said. can_force: not so while the model thinks, and with
-    models that refuse it; the choice is then left to the model, with a warning.
+    """The member `tool_choice`; None where nothing is to be said. can_force: not so where the model was told to
+    think, and with models that refuse it; the choice is then left to the model, with a warning.
 
     Raises InvalidRequestError for a choice that names no tool.
     """
