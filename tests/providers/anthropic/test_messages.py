@@ -229,12 +229,18 @@ def test_signed_and_redacted_reasoning_goes_back_unchanged_and_in_order() -> Non
     ]
 
 
+@pytest.mark.parametrize("speak", [said, instructed], ids=["user", "system"])
+def test_what_stands_around_an_answer_of_nothing_but_cut_reasoning_is_one_message(speak: Any) -> None:
+    native, _ = warned(options(said("q"), speak("a"), answered(thought(signature="S")), speak("b")))
+    last = native["messages"][-1]
+    assert [block["text"] for block in last["content"]][-2:] == ["a", "b"]
+    assert [message["role"] for message in native["messages"]].count(last["role"]) == 1
+
+
 def test_reasoning_at_the_end_of_an_answer_that_was_cut_is_left_out_with_a_warning() -> None:
     native, warnings = warned(options(said("q"), answered("a", thought(signature="S")), said("go")))
     assert native["messages"][1]["content"] == [text("a")]
     assert ["at the end of an answer" in (warning.message or "") for warning in warnings] == [True]
-    native, _ = warned(options(said("q"), answered(thought(signature="S")), said("go")))
-    assert roles(native["messages"]) == ["user", "user"]
 
 
 def test_without_reasoning_that_of_the_turn_which_goes_on_is_sent_all_the_same() -> None:

@@ -112,7 +112,8 @@ class _Writer:
         return NativeConversation(self._system, messages)
 
     def _without_thoughts_at_the_end(self, messages: list[Block]) -> list[Block]:
-        """An answer that was cut while the model thought: the API takes no thought at the end of a message."""
+        """An answer that was cut while the model thought: the API takes no thought at the end of a message. Where it
+        said nothing else, what stood around it becomes one message."""
         kept: list[Block] = []
         for message in messages:
             content = message.get("content")
@@ -122,7 +123,11 @@ class _Writer:
                     self._cut_thoughts += 1
                 if not content:
                     continue
-            kept.append(message)
+            before = kept[-1] if kept else {}
+            if before.get("role") == message["role"] and before.keys() == message.keys() == {"role", "content"}:
+                kept[-1] = {**message, "content": [*_content(before), *_content(message)]}
+            else:
+                kept.append(message)
         return kept
 
     def begin(self, place: str) -> None:
@@ -302,6 +307,12 @@ class _Writer:
         if self._server.unknown:
             details = f"{_some(self._server.unknown)}: run by another provider, and left out with what came of it"
             self._warnings.append(CallWarning("unsupported", "provider-executed tool call", details))
+
+
+def _content(message: Block) -> list[object]:
+    content = message["content"]
+    assert isinstance(content, list)  # as it was put together here
+    return content
 
 
 def _changes(changes: object) -> Sequence[object]:
