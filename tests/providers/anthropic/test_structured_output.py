@@ -216,8 +216,8 @@ def test_cited_documents_go_with_no_format() -> None:
     ids=["document", "search result"],
 )
 def test_nor_do_those_that_a_tool_gave(piece: OutputContent) -> None:
-    history = [said("q"), answered(called("c1")), told(result("c1", ContentOutput((piece,))))]
-    native = quiet(options(*history, response_format=as_json(), tools=[LOOK]))
+    cited = told(result("c1", ContentOutput((piece,))))
+    native = quiet(options(said("q"), answered(called("c1")), cited, response_format=as_json(), tools=[LOOK]))
     assert "output_config" not in native
     assert names(native) == ["look", "final_result"]
 
