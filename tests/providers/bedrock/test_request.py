@@ -15,6 +15,7 @@ from neurolink_mw.protocol import (
     FunctionTool,
     Message,
     ProviderTool,
+    ReasoningPart,
     ResponseFormat,
     SystemMessage,
     ToolChoice,
@@ -427,6 +428,39 @@ THINKING: list[Json | None] = [
 ]
 
 
+@pytest.mark.parametrize("asked", [{"reasoning": "high"}, {"provider_options": own(**(THINKING[1] or {}))}])
+@pytest.mark.parametrize(
+    "begun",
+    [
+        [said("q"), answered(called()), told(result())],
+        [said("q"), answered(ReasoningPart("unsigned"), called()), told(result())],
+        [said("q"), answered("It is")],
+    ],
+)
+def test_claude_is_not_asked_to_reason_by_a_budget_where_the_answer_that_goes_on_began_without(
+    asked: Json, begun: list[Message]
+) -> None:
+    native, warnings = request(options(*begun, tools=[LOOK], tool_choice=ToolChoice("required"), **asked))
+    assert "additionalModelRequestFields" not in native
+    assert "inferenceConfig" not in native
+    assert native["toolConfig"]["toolChoice"] == {"any": {}}
+    assert "reasoning" in warnings
+    assert faults(native) == []
+
+
+def test_claude_reasons_on_behind_a_thought_of_its_own_and_after_the_next_question() -> None:
+    thought = ReasoningPart("Hm.", own(signature="s"))
+    goes_on: list[Message] = [said("q"), answered(thought, called()), told(result()), answered(called("t2"))]
+    for prompt in (
+        [*goes_on, told(result("t2"))],
+        [said("q"), answered(called()), told(result()), answered("a"), said("r")],
+    ):
+        native, warnings = request(options(*prompt, tools=[LOOK], reasoning="high"))
+        assert native["additionalModelRequestFields"]["thinking"]["type"] == "enabled"
+        assert warnings == []
+        assert faults(native) == []
+
+
 def test_claude_does_not_reason_where_the_model_s_own_field_says_so() -> None:
     off = own(additionalModelRequestFields={"thinking": {"type": "disabled"}})
     native, warnings = request(options(reasoning="high", temperature=0.5, max_output_tokens=100, provider_options=off))
@@ -506,11 +540,17 @@ def test_beside_a_native_format_the_level_goes_where_the_format_is() -> None:
 
 
 @settings(max_examples=150, deadline=None)
-@given(PROMPTS, st.sampled_from([(), (LOOK,)]), st.sampled_from([None, "auto", "none", "required"]))
+@given(
+    PROMPTS,
+    st.sampled_from([(), (LOOK,)]),
+    st.sampled_from([None, "auto", "none", "required"]),
+    st.sampled_from([None, "high"]),
+)
 def test_any_call_makes_a_request_that_the_service_takes_or_is_refused(
-    prompt: list[Message], declared: tuple[FunctionTool, ...], choice: str | None
+    prompt: list[Message], declared: tuple[FunctionTool, ...], choice: str | None, level: str | None
 ) -> None:
-    call = options(said("begin"), *prompt, tools=declared, tool_choice=None if choice is None else ToolChoice(choice))
+    wanted = None if choice is None else ToolChoice(choice)
+    call = options(said("begin"), *prompt, tools=declared, tool_choice=wanted, reasoning=level)
     try:
         native, _ = request(call)
     except InvalidRequestError:

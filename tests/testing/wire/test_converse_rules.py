@@ -396,3 +396,19 @@ def test_a_body_of_another_form_is_told_its_place(request_body: Json, place: str
 )
 def test_any_body_gets_an_answer(request_body: Json) -> None:
     assert all(isinstance(fault, str) for fault in faults(request_body))
+
+
+@pytest.mark.parametrize(
+    ("first", "thinking", "sound"),
+    [
+        ({"text": "It is"}, {"type": "enabled", "budget_tokens": 2048}, False),
+        ({"reasoningContent": {"redactedContent": "eA=="}}, {"type": "enabled", "budget_tokens": 2048}, True),
+        ({"text": "It is"}, {"type": "adaptive"}, True),
+    ],
+)
+def test_with_a_budget_an_answer_that_goes_on_began_with_a_thought(first: Json, thinking: Json, sound: bool) -> None:
+    begun = {"role": "assistant", "content": [first, {"text": "so"}]}
+    found = faults(body(user(), begun, additionalModelRequestFields={"thinking": thinking}))
+    assert [fault.partition(", but")[0] for fault in found] == (
+        [] if sound else ["messages.1.content.0.type: Expected `thinking` or `redacted_thinking`"]
+    )

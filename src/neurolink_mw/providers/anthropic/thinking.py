@@ -7,10 +7,11 @@ takes, with a warning. The call's own `reasoning` level counts where the provide
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
 
 from ...protocol import CallOptions, CallWarning
+from ..common.conversation import begun_with
 from .errors import ErrorReader
 from .limits import LEVELS, Capabilities
 from .native_values import Block
@@ -84,7 +85,7 @@ def after_history(
     request, which is what the API tells to do until that turn is over. Adaptive thinking asks for no such thought."""
     if thinking.native is None or thinking.native.get("type") != "enabled":
         return thinking
-    begun = list(_beginnings(messages))
+    begun = {block.get("type") for block in begun_with(messages, lambda block: block.get("type") == "tool_result")}
     if not begun or not THOUGHTS.isdisjoint(begun):
         return thinking
     instead = "disabled" if "disabled" in capabilities.thinking else "adaptive"
@@ -94,17 +95,6 @@ def after_history(
     )
     warnings.append(CallWarning("unsupported", "thinking", details))
     return thinking._replace(native={"type": instead})
-
-
-def _beginnings(messages: Sequence[Block]) -> Iterator[object]:
-    """The types of the first blocks of those of the assistant's messages that its next answer continues."""
-    for message in reversed(messages):
-        content = message.get("content")
-        blocks = content if isinstance(content, list) else []
-        if message["role"] == "assistant":
-            yield from (block.get("type") for block in blocks[:1])
-        elif message["role"] == "user" and not any(block.get("type") == "tool_result" for block in blocks):
-            return
 
 
 def token_limit(

@@ -18,7 +18,7 @@ from .json_answer import answer_tool_of, comes_by_tool, json_answer
 from .messages import native_messages
 from .native_values import Block
 from .options import ProviderOptions, read_provider_options
-from .thinking import ANSWER_TOKENS, Thinking, thinking_of
+from .thinking import ANSWER_TOKENS, Thinking, after_history, thinking_of
 from .tool_ids import native_names
 from .tools import native_tools, plan_tools, with_no_calls
 
@@ -84,6 +84,7 @@ def build_request(
         bucket_owner=own.bucket_owner,
         with_tools=bool(tools) or comes_by_tool(options, own, capabilities),
     )
+    thinking = after_history(thinking, messages, warnings)
     plan = plan_tools(options, tools, messages, errors, warnings, thinking=thinking.on)
     declared = [] if plan.config is None else tools
     answer = json_answer(options, declared, own, capabilities, errors, warnings, thinking=thinking.on)

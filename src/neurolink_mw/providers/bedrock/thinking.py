@@ -7,12 +7,14 @@ call's own `reasoning` level, where nothing more exact was said.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
 
 from ...protocol import CallOptions, CallWarning
+from ..common.conversation import begun_with
 from .capabilities import Capabilities
 from .errors import ErrorReader
+from .native_values import Block
 from .options import ProviderOptions
 
 # Tokens that a level is worth where a model takes a budget; 1024 is the least that Claude accepts.
@@ -55,6 +57,21 @@ def thinking_of(
     if kind in ("enabled", "adaptive"):
         return thinking._replace(on=True)
     return thinking._replace(fields={}, budget=0, on=False) if kind == "disabled" else thinking
+
+
+def after_history(thinking: Thinking, messages: Sequence[Block], warnings: list[CallWarning]) -> Thinking:
+    """Reasoning as the messages allow it. With a budget Claude wants an answer that goes on, behind results of tools or
+    a text that was begun for it, to have begun with a thought, and refuses the request where it has not. Then it is not
+    asked to reason. What the call says in the model's own fields stays as it is."""
+    begun = begun_with(messages, lambda block: "toolResult" in block)
+    if not thinking.budget or not begun or any("reasoningContent" in block for block in begun):
+        return thinking
+    details = (
+        "not asked for: the answer that goes on here did not begin with a thought of this model, and with a budget it "
+        "takes no such; it can reason again from the user's next message on"
+    )
+    warnings.append(CallWarning("unsupported", "reasoning", details))
+    return thinking._replace(fields={}, budget=0, on=False)
 
 
 def _configured(

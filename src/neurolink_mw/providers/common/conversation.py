@@ -7,7 +7,7 @@ and a result goes to the message after the one that holds its call, wherever it 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple, TypeAlias
 
 from ...protocol import CallWarning
@@ -115,3 +115,20 @@ class Conversation:
                         "add a tool message that answers it"
                     )
         return [message.native() for message in self._messages]
+
+
+def begun_with(messages: Sequence[Block], is_result: Callable[[Block], bool]) -> list[Block]:
+    """The first blocks of those of the assistant's messages that its next answer goes on with: behind results of tools,
+    or a text that was begun for it. is_result: of a block of the user's messages.
+
+    A model that thinks by a budget wants one of them to be a thought.
+    """
+    first: list[Block] = []
+    for message in reversed(messages):
+        content = message.get("content")
+        blocks = content if isinstance(content, list) else []
+        if message["role"] == "assistant":
+            first += blocks[:1]
+        elif message["role"] == "user" and not any(map(is_result, blocks)):
+            break
+    return first

@@ -53,7 +53,8 @@ class Message:
 
 @dataclass(frozen=True)
 class Conversation:
-    """The parts of a request that its rules are about. `tool_config` is None where there is none."""
+    """The parts of a request that its rules are about. `tool_config` is None where there is none. thinks: it is asked
+    to; thinks_by_budget: for so many tokens."""
 
     messages: tuple[Message, ...]
     system: tuple[Json, ...]
@@ -61,6 +62,7 @@ class Conversation:
     tools: tuple[Json, ...]
     tool_choice: Json | None
     thinks: bool
+    thinks_by_budget: bool
 
 
 def conversation_of(body: Json) -> Conversation:
@@ -71,13 +73,15 @@ def conversation_of(body: Json) -> Conversation:
     """
     config = _optional(body, "toolConfig", "toolConfig")
     extra = _optional(body, "additionalModelRequestFields", "additionalModelRequestFields") or {}
+    thinking = mapping(extra.get("thinking")).get("type")
     return Conversation(
         messages=tuple(_message(index, one) for index, one in enumerate(objects(body["messages"], "messages"))),
         system=objects(body.get("system", []), "system"),
         tool_config=config,
         tools=() if config is None else objects(config.get("tools", []), "toolConfig.tools"),
         tool_choice=None if config is None else _optional(config, "toolChoice", "toolConfig.toolChoice"),
-        thinks=mapping(extra.get("thinking")).get("type") in FORCED_THINKING,
+        thinks=thinking in FORCED_THINKING,
+        thinks_by_budget=thinking == "enabled",
     )
 
 

@@ -127,6 +127,23 @@ def tool_configuration(conversation: Conversation) -> Faults:
         yield "Thinking may not be enabled when tool_choice forces tool use."
 
 
+def leading_thought(conversation: Conversation) -> Faults:
+    """With a budget for thinking, an answer that goes on behind tool results, or is begun for the model, has begun with
+    a thought."""
+    starts: list[tuple[Message, Json]] = []
+    for message in reversed(conversation.messages):
+        if message.role == "assistant":
+            starts += [(message, block) for block in message.blocks[:1]]
+        elif message.role == "user" and not message.answered():
+            break
+    if conversation.thinks_by_budget and starts and not any("reasoningContent" in block for _, block in starts):
+        message, block = starts[0]
+        yield (
+            f"{message.at(0)}.type: Expected `thinking` or `redacted_thinking`, but found `{next(iter(block), None)}`. "
+            "When `thinking` is enabled, a final `assistant` message must start with a thinking block."
+        )
+
+
 def tool_uses(conversation: Conversation) -> Faults:
     """Only the assistant calls tools, each call under an id of its own, with an object as the input."""
     for message in conversation.messages:
@@ -221,6 +238,7 @@ RULES: Final[tuple[Callable[[Conversation], Faults], ...]] = (
     texts,
     tool_blocks_have_a_configuration,
     tool_configuration,
+    leading_thought,
     tool_uses,
     tool_results,
     pairing,
