@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from neurolink_mw.errors import ConfigError
+from neurolink_mw.protocol.tokens import json_text
 from neurolink_mw.structured import Coerced, SchemaChecker, coerce_json
 
 from .strategies import quick
@@ -88,6 +89,8 @@ def test_fences_and_prose_around_it_are_left_out_and_nothing_is_repaired(text: s
 
 def test_a_scalar_is_found_alone_or_in_a_fence_and_nowhere_else() -> None:
     assert value("```json\n42\n```", {"type": "integer"}) == 42
+    assert value("Here:\n```json\n42\n```\nBye", {"type": "integer"}) == 42
+    assert value('```json\n"a ``` b"\n```\nBye', {"type": "string"}) == "a ``` b"
     assert not coerce_json("The answer is 42.", {"type": "integer"}).found
 
 
@@ -121,6 +124,56 @@ def test_where_none_fits_the_longest_is_told_with_what_is_wrong() -> None:
     made = coerce_json('{"x": 1} {"city": 1, "unit": "K"}', CITY)
     assert made.value == {"city": 1, "unit": "K"}
     assert len(made.problems) == 2
+
+
+# -- code fences
+
+
+CODE = json.dumps({"city": "Oslo", "code": "```py\nx = {\n```"})
+
+
+@pytest.mark.parametrize("before", ["", "Sure:\n", "```\nfirst\n```\n", "```json\n5\n```\n"])
+@pytest.mark.parametrize("after", ["", "\nBye", "\n```py\nd = {}\n```", '\nUse `"` and ``` [x].'])
+def test_a_fence_in_a_text_of_the_json_is_part_of_that_text(before: str, after: str) -> None:
+    made = coerce_json(f"{before}```json\n{CODE}\n```{after}", CITY)
+    assert made == Coerced(True, json.loads(CODE), json_text(json.loads(CODE)))
+
+
+def test_a_fence_in_a_text_with_line_breaks_is_part_of_it_too() -> None:
+    assert value('```json\n{"city": "\n```py\nx\n```\n", "unit": "C"}\n```', CITY)["unit"] == "C"
+
+
+def test_what_follows_the_first_fence_is_searched_too() -> None:
+    assert value('```json\n{"city": 1}\n```\nCorrected:\n```json\n{"city": "Oslo"}\n```', CITY) == {"city": "Oslo"}
+    assert value('```python\nd = {"x": 1}\n```\n{"b": 22}') == {"b": 22}
+    assert value('```json\n5\n```\n{"b": 22}') == {"b": 22}
+
+
+def test_of_several_fences_the_longest_that_fits_is_taken() -> None:
+    longest = '{"city": "Rome", "unit": "C"}'
+    for first, second in (('{"city": "Oslo"}', longest), (longest, '{"city": "Oslo"}')):
+        assert value(f"```json\n{first}\n```\nor\n```json\n{second}\n```", CITY) == json.loads(longest)
+
+
+@pytest.mark.parametrize("cut", ['{"city": "Oslo", "tags": ["a"', '{"city": "Os', '{"city": {"x": 1}'])
+def test_what_breaks_off_in_a_fence_does_not_reach_beyond_it(cut: str) -> None:
+    text = f"```json\n{cut}\n```\nIt [was] {{cut}}."
+    assert coerce_json(text).value == coerce_json(cut).value
+    assert coerce_json(f"{text}\n```json\n{{'city': 1}}\n```").found
+
+
+def test_a_whole_answer_is_found_behind_one_that_broke_off() -> None:
+    made = coerce_json('```json\n{"city": [1, 2\n```\nAgain:\n```json\n{"city": "Oslo"}\n```', CITY)
+    assert made == Coerced(True, {"city": "Oslo"}, '{"city":"Oslo"}')
+
+
+def test_what_breaks_off_within_a_text_with_a_fence_is_kept_as_far_as_it_came() -> None:
+    assert coerce_json('{"city": "```py\\nx\\n```\\nand').value == {"city": "```py\nx\n```\nand"}
+
+
+def test_a_fence_in_a_json_string_is_opened_too() -> None:
+    assert value(json.dumps(f"```json\n{CODE}\n```"), CITY) == json.loads(CODE)
+    assert value(json.dumps(f"```json\n{CODE}\n``` and no more"), CITY) == json.loads(CODE)
 
 
 # -- repair
@@ -304,6 +357,16 @@ def test_neither_value_nor_text_is_in_the_repr() -> None:
         "[" * 50_000 + "}" * 50_000,
         "{" + " " * 100_000,
         "{//" * 30_000,
+        "```" * 80_000,
+        "`" * 1_000 + "x" * 240_000,
+        '```json\n"' * 20_000,
+        '{"```' * 40_000,
+        '{"' + '```\\"' * 40_000,
+        '{"' + '\n```\n\\"' * 30_000,
+        "```json\n{'a\n" * 15_000,
+        "```\n5\n```\n" * 20_000,
+        "[1\n```\n" * 30_000,
+        "```\n" + " " * 240_000,
     ],
 )
 def test_a_hostile_text_comes_to_an_end(text: str) -> None:
@@ -313,6 +376,7 @@ def test_a_hostile_text_comes_to_an_end(text: str) -> None:
 def test_a_text_that_is_too_long_is_json_as_a_whole_or_none() -> None:
     long = '{"city": "' + "x" * 300_000 + '"}'
     assert value(long, CITY) == json.loads(long)
+    assert value(f"```json\n{long}\n```", CITY) == json.loads(long)
     made = coerce_json(f"Look: {long}", CITY)
     assert not made.found
     assert made.problems == ("answer: is not JSON as a whole, and too long to search in it",)
@@ -377,6 +441,36 @@ def test_json_comes_out_as_it_went_in(given_: Any, indent: int | None) -> None:
 def test_json_is_found_in_prose(given_: Any, indent: int | None) -> None:
     text = f"It's this (\"really\"):\n{json.dumps(given_, indent=indent)}\nIsn't it?"
     assert coerce_json(text).value == given_
+
+
+around = st.lists(
+    st.sampled_from(
+        [
+            'It\'s "so":',
+            "Use `x` [here](there).",
+            "{see below}",
+            '```python\nd = {"x": "}"}\n```',
+            "```\nit's 5\"\n```",
+            "```json\n5\n```",
+            '```json\n{"x": [1\n```',
+            '{"x": 1}',
+            "```sh\nls ~\n```",
+        ]
+    ),
+    max_size=4,
+).map("\n".join)
+fenced_texts = st.lists(st.sampled_from([*"ab{}[]\"'\\,:`\n", "```", "```json\n", "\n```\n"]), max_size=12).map("".join)
+
+
+@quick
+@given(around, st.dictionaries(st.text('ab`{"'), fenced_texts), st.sampled_from([None, 2]), around)
+def test_json_in_a_fence_is_found_whole_whatever_stands_around_it(
+    before: str, given_: dict[str, str], indent: int | None, after: str
+) -> None:
+    answer = {"answered": given_}
+    schema: Any = {"type": "object", "required": ["answered"]}
+    text = f"{before}\n```json\n{json.dumps(answer, indent=indent)}\n```\n{after}"
+    assert coerce_json(text, schema) == Coerced(True, answer, json_text(answer))
 
 
 @quick

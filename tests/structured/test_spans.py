@@ -31,6 +31,21 @@ def test_an_opening_bracket_without_its_end_counts_where_json_seems_to_follow() 
     assert found('{"a": 1} {"b": {') == ['{"a": 1}', '{"b": {…']
 
 
+def test_an_opening_bracket_without_its_end_reaches_to_the_next_fence() -> None:
+    assert found('{"a": [1\n```\n{"b": 2} {"c"') == ['{"a": [1\n…', '{"b": 2}', '{"c"…']
+    assert found('{"a": "b\n```\nc} d') == ['{"a": "b\n…']
+    assert found('{"a": [1```\n') == ['{"a": [1…']
+
+
+def test_a_fence_in_a_text_is_none() -> None:
+    assert found('{"a": "\n```\n", "b": [1') == ['{"a": "\n```\n", "b": [1…']
+    assert found('{"a": "```py\nx') == ['{"a": "```py\nx…']
+
+
+def test_no_pair_reaches_over_a_fence() -> None:
+    assert found('[see\n```\n{"a": "b"}\n```\n]') == ['{"a": "b"}']
+
+
 def test_a_closing_bracket_of_the_other_kind_closes_what_it_can() -> None:
     assert found('{"a": [1, 2}') == ['{"a": [1, 2}']
     assert found("]}{}]") == ["{}"]

@@ -2,25 +2,25 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import Any, Final
 
 from ..protocol import JSON, JSONObject
 from ..protocol.tokens import json_text
 from .check import SchemaChecker
+from .fences import FENCE, fenced, without_opening
 from .loosen import loosened, size
 from .repair import Repairer, completed, parsed
-from .spans import Span, looks_like_json, spans
+from .spans import looks_like_json, spans
 
 MOST_SEARCHED: Final = 250_000
-"""How many characters a text may have in which JSON is searched for. A longer one is JSON as a whole, or none."""
+"""How many characters a text may have in which JSON is searched for. A longer one is JSON
+as a whole or in a code fence, or none."""
 
 _MOST_CANDIDATES: Final = 5_000
 _ROOT: Final = "answer"
 _TIMES: Final = 8  # a text is read so often at most, whatever brackets are in it
-_FENCE: Final = "```"
-_LANGUAGE: Final = re.compile(r"^[\w+-]*(?=[\s{\[\"])")
 _AROUND: Final = " \t\n\r\ufeff\u200b"
 
 
@@ -52,8 +52,8 @@ def coerce_json(
 ) -> Coerced:
     """The JSON in a model's answer, repaired where need be, and checked against a schema where there is one.
 
-    The whole text is taken where it is JSON; a scalar is found in no other way, save in a code fence. Else objects and
-    arrays are searched for: in fences, in prose, one that breaks off, one that is broken, one in a JSON string. Of
+    The whole text is taken where it is JSON, or one code fence around it. Else objects and arrays are searched for: in
+    fences, in prose, one that breaks off, one that is broken, one in a JSON string; a scalar only in fences. Of
     several that fit the schema the one whose JSON is longest is taken; where none fits, one without faults before one
     that needed repair, and of those the longest, with what is wrong with it in `problems`. What does not fit is also
     tried with texts that hold JSON unpacked, and without a wrapper of the model's own, and counts as repaired then.
@@ -94,23 +94,27 @@ class _Search:
 
     def run(self) -> None:
         text = self._text.strip(_AROUND)
-        bare = _out_of_fence(text)
-        whole = parsed(text) or parsed(bare)
-        if whole is None:
-            self._search(bare)
-            if self.best is None:
-                self._search(text)
+        whole = parsed(text) or parsed(_out_of_fence(text))
+        if whole is not None:
+            self._take(whole[0])
             return
-        self._consider(_Candidate(whole[0]))
+        for body in islice(fenced(text), _MOST_CANDIDATES):
+            known = parsed(body.strip(_AROUND))
+            if known is not None:
+                self._take(known[0])
+        if len(text) <= MOST_SEARCHED:
+            self._search(text)
+
+    def _take(self, value: Any) -> None:
+        """Consider a value that stands alone or in a fence; of a text that is not wanted, also what is in it."""
+        self._consider(_Candidate(value))
         wanted = self._checker is not None and self.best is not None and self.best.fits
-        if isinstance(whole[0], str) and not wanted:
-            inner = _out_of_fence(whole[0].strip(_AROUND))
-            if spans(inner, quotes=True) == [Span(0, len(inner))]:
+        if isinstance(value, str) and not wanted:
+            inner = _in_string(value.strip(_AROUND))
+            if inner is not None:
                 self._read(inner, closed=True, repaired=True)
 
     def _search(self, text: str) -> None:
-        if len(text) > MOST_SEARCHED:
-            return
         for quotes in (True, False):
             self._search_brackets(text, quotes)
             best = self.best
@@ -136,7 +140,7 @@ class _Search:
         if exact is not None:
             return self._consider(_Candidate(exact[0], repaired))
         if not closed:
-            text = text.rstrip(_AROUND).removesuffix(_FENCE)
+            text = text.rstrip(_AROUND)
             end = max(text.rfind("}"), text.rfind("]")) + 1
             known = completed(text) or completed(text[:end])
             if known is not None:
@@ -162,11 +166,21 @@ class _Search:
 
 
 def _out_of_fence(text: str) -> str:
-    """What is in a code fence, should the text begin with one."""
-    if not text.startswith(_FENCE):
-        return text
-    inner = _LANGUAGE.sub("", text[len(_FENCE) :], count=1)
-    return inner.partition(_FENCE)[0].strip(_AROUND)
+    """What is in the code fence that is the whole text, should it be one; the last fence is its end."""
+    inner = without_opening(text)
+    return text if inner is None else inner.rstrip("`").strip(_AROUND)
+
+
+def _in_string(text: str) -> str | None:
+    """The object or array that is the whole of a text, or of the code fence that the text begins with."""
+    opened = without_opening(text)
+    inner = text if opened is None else opened.lstrip(_AROUND)
+    first = next(iter(spans(inner, quotes=True)), None)
+    if first is None or first.start > 0 or not first.closed:
+        return None
+    rest = inner[first.end :].lstrip(_AROUND)
+    is_whole = not rest or (opened is not None and rest.startswith(FENCE))
+    return inner[: first.end] if is_whole else None
 
 
 def _why_not(text: str) -> str:

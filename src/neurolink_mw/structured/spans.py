@@ -5,8 +5,10 @@ from __future__ import annotations
 import re
 from typing import Final, NamedTuple
 
-_QUOTED: Final = re.compile(r'["{}\[\]]')
-_BRACKETS: Final = re.compile(r"[{}\[\]]")
+_FENCE: Final = r"^[ \t]*+``` | ```\s*+\Z"
+_QUOTED: Final = re.compile(rf'["{{}}\[\]] | {_FENCE}', re.M | re.X)
+_BRACKETS: Final = re.compile(rf"[{{}}\[\]] | {_FENCE}", re.M | re.X)
+_CLOSING_FENCE: Final = re.compile(r"^[ \t]*+```[ \t]*+$ | ```\s*+\Z", re.M | re.X)
 _IN_STRING: Final = re.compile(r'"|\\.', re.S)
 _OPENING: Final = {"}": "{", "]": "["}
 _LOOK: Final = 1_000
@@ -31,13 +33,13 @@ class Span(NamedTuple):
 
 
 def spans(text: str, *, quotes: bool) -> list[Span]:
-    """The outermost pairs of brackets in a text, in order, and last an opening one without its end, should what follows
-    it look like JSON. Takes time in proportion to the text.
+    """The outermost pairs of brackets in a text, and opening ones without their end, should what follows them look like
+    JSON; in order. A line that begins with a code fence ends what is open. Takes time in proportion to the text.
 
-    quotes: brackets between double quotes do not count, as in JSON. Where a stray quote spoils that, it helps to say
-    no.
+    quotes: brackets and fences between double quotes do not count, as in JSON. Where a stray quote spoils that, it
+    helps to say no.
     """
-    opened: list[tuple[str, int, int]] = []  # the bracket, its place, and how many pairs had been found before it
+    opened: list[tuple[str, int, int]] = []  # the bracket, its place, and how many spans had been found before it
     counts = {"{": 0, "[": 0}
     found: list[Span] = []
     at = 0
@@ -45,20 +47,36 @@ def spans(text: str, *, quotes: bool) -> list[Span]:
     while match := pattern.search(text, at):
         sign, at = match[0], match.end()
         if sign == '"':
-            at = _past_string(text, at) if opened else at
+            if not opened:
+                continue
+            end = _past_string(text, at)
+            if end is None:
+                # It breaks off. A text may have a fence in it, but one that is a line by itself ends the whole.
+                closing = _CLOSING_FENCE.search(text, at)
+                end, pattern = closing.start() if closing else len(text), _BRACKETS
+            at = end
         elif sign in counts:
             opened.append((sign, match.start(), len(found)))
             counts[sign] += 1
+        elif sign not in _OPENING:
+            _break_off(text, match.start(), opened, found)
+            opened, counts = [], dict.fromkeys(counts, 0)
         elif counts[opening := _OPENING[sign]]:
             while (last := opened.pop())[0] != opening:
                 counts[last[0]] -= 1  # never closed
             counts[opening] -= 1
             del found[last[2] :]
             found.append(Span(last[1], at))
+    _break_off(text, len(text), opened, found)
+    return found
+
+
+def _break_off(text: str, end: int, opened: list[tuple[str, int, int]], found: list[Span]) -> None:
+    """Put the outermost bracket that is still open in place of the pairs within it."""
     for _, start, before in opened:
         if looks_like_json(text, start):
-            return [*found[:before], Span(start, len(text), closed=False)]
-    return found
+            found[before:] = [Span(start, end, closed=False)]
+            return
 
 
 def looks_like_json(text: str, start: int) -> bool:
@@ -67,9 +85,9 @@ def looks_like_json(text: str, start: int) -> bool:
     return pattern.match(text[start : start + _LOOK]) is not None
 
 
-def _past_string(text: str, at: int) -> int:
+def _past_string(text: str, at: int) -> int | None:
     while match := _IN_STRING.search(text, at):
         at = match.end()
         if match[0] == '"':
             return at
-    return len(text)
+    return None
