@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from hypothesis import given
+from hypothesis import strategies as st
 
 from neurolink_mw.errors import ConfigError
 from neurolink_mw.protocol import JSONObject
@@ -111,12 +112,12 @@ def test_a_bool_is_a_schema() -> None:
     ],
 )
 def test_a_schema_under_a_keyword_is_reached(place: str) -> None:
-    assert inlined({place: {"$ref": "#/$defs/T"}, "$defs": {"T": TEXT}}) == {place: TEXT}
+    assert inlined({place: {"$ref": "#/definitions/T"}, "definitions": {"T": TEXT}}) == {place: TEXT}
 
 
 @pytest.mark.parametrize("place", ["allOf", "anyOf", "oneOf", "prefixItems", "items"])
 def test_a_schema_in_a_list_is_reached(place: str) -> None:
-    assert inlined({place: [{}, {"$ref": "#/$defs/T"}], "$defs": {"T": TEXT}}) == {place: [{}, TEXT]}
+    assert inlined({place: [{}, {"$ref": "#/definitions/T"}], "definitions": {"T": TEXT}}) == {place: [{}, TEXT]}
 
 
 @pytest.mark.parametrize("place", ["properties", "patternProperties", "dependentSchemas", "dependencies"])
@@ -152,8 +153,34 @@ def test_an_annotation_beside_a_reference_wins(draft: str) -> None:
 
 
 def test_up_to_draft_7_nothing_else_beside_it_counts() -> None:
-    schema: Any = {"properties": {"x": {"$ref": "#/$defs/T", "type": "null", "anyOf": [False]}}, "$defs": {"T": TEXT}}
-    assert inlined(schema) == {"properties": {"x": TEXT}}
+    x: Any = {"$ref": "#/definitions/T", "type": "null", "anyOf": [False]}
+    assert inlined({"$schema": DRAFT_7, "items": x, "definitions": {"T": TEXT}}) == {"items": TEXT}
+
+
+def test_a_warning_tells_that_where_the_schema_does_not_say_its_draft() -> None:
+    x: Any = {"$ref": "#/definitions/T", "description": "x", "type": "null", "anyOf": [False]}
+    made = inline_refs({"items": x, "definitions": {"T": TEXT}})
+    assert made.schema == {"items": {**TEXT, "description": "x"}}
+    assert made.complete
+    assert made.warnings == (
+        'without effect beside a $ref, and dropped: "anyOf", "type". '
+        "A schema without $schema and $defs is read as draft 7",
+    )
+
+
+@pytest.mark.parametrize("further", [{}, {"contains": {"items": [{}, {}]}}])
+def test_with_defs_and_without_a_draft_it_counts(further: dict[str, Any]) -> None:
+    schema: Any = {"items": {"$ref": "#/$defs/T", "minLength": 2, **further}, "$defs": {"T": TEXT}}
+    for one in (schema, inlined(schema)):
+        assert is_valid(one, ["xy"])
+        assert not is_valid(one, ["x"])
+
+
+def test_the_draft_is_told_where_the_schema_would_be_read_otherwise_from_then_on() -> None:
+    pair: Any = {"properties": {"x": {"$ref": "#/$defs/P"}}, "$defs": {"P": {"prefixItems": [TEXT]}}}
+    assert inlined(pair)["$schema"] == DRAFT_2020
+    node = {"dependencies": {"a": ["b"]}, "not": {"properties": {"x": {"$ref": "#/definitions/N"}}}}
+    assert inlined({"items": {"$ref": "#/definitions/N"}, "definitions": {"N": node}})["$schema"] == DRAFT_7
 
 
 def test_later_a_keyword_beside_it_is_added() -> None:
@@ -364,6 +391,15 @@ def test_the_draft_stays_where_a_kept_reference_has_keywords_beside_it() -> None
 @quick
 @given(schemas(), values)
 def test_the_same_values_are_valid(schema: dict[str, Any], value: Any) -> None:
+    made = inline_refs(schema)
+    assert is_valid(made.schema, value) == is_valid(schema, value)
+
+
+@quick
+@given(schemas(), values, st.sampled_from(["$defs", "definitions"]))
+def test_the_same_values_are_valid_where_the_draft_is_not_said(schema: Any, value: Any, place: str) -> None:
+    del schema["$schema"]
+    schema = json.loads(json.dumps(schema).replace("$defs", place))
     made = inline_refs(schema)
     assert is_valid(made.schema, value) == is_valid(schema, value)
 

@@ -22,8 +22,9 @@ MOST_MISFITS = 200
 class SchemaChecker:
     """A compiled JSON Schema.
 
-    `$schema` says which draft it is: 4, 6, 7, 2019-09 or 2020-12; without it, it is read as draft 7. `format` is an
-    annotation in every draft and refuses nothing. Nothing is ever fetched: what a `$ref` names must be in the schema.
+    `$schema` says which draft it is: 4, 6, 7, 2019-09 or 2020-12; without it, it is read as draft 7, or one with
+    `$defs` as 2020-12 (2019-09, where `items` is a list). `format` is an annotation in every draft and refuses
+    nothing. Nothing is ever fetched: what a `$ref` names must be in the schema.
 
     schema: a mapping, or a bool. where: what the schema is to its author, such as "Tool 'weather': input_schema".
     ConfigError for a schema that is broken, naming the place in it, and for a `$ref` that leads out of it.

@@ -9,8 +9,9 @@ from typing import Any
 
 from ..protocol import JSONObject
 from .definitions import Definition, Definitions, Dynamic
-from .drafts import BEFORE_2019, Draft, draft_of
+from .drafts import ADDRESSES, BEFORE_2019, Draft, draft_of
 from .keywords import ALONE, DEFINITIONS, VALIDATING, Node, subschemas, with_subschemas
+from .places import listed
 from .plain import plain, plain_schema
 
 MOST_VALUES = 20_000
@@ -24,16 +25,17 @@ _READ_OTHERWISE = frozenset(
         *("minContains", "maxContains", "dependencies", "additionalItems", "if", "contentEncoding", "contentMediaType"),
     }
 )
-"""The keywords that draft 7 reads otherwise than draft 6, 2019-09 or 2020-12 does, or not at all."""
+"""The keywords that drafts 6 to 2020-12 do not all read alike."""
 
 
 @dataclass(frozen=True, slots=True)
 class Inlined:
     """schema: the self-contained schema, an object always. warnings: a sentence for each thing that was left as it is,
-    naming `$ref`s and definitions."""
+    naming `$ref`s and definitions, and one on keywords without effect. complete: whether nothing was left."""
 
     schema: JSONObject
     warnings: tuple[str, ...] = ()
+    complete: bool = True
 
 
 def inline_refs(schema: JSONObject | bool, *, most_values: int = MOST_VALUES) -> Inlined:
@@ -45,8 +47,10 @@ def inline_refs(schema: JSONObject | bool, *, most_values: int = MOST_VALUES) ->
       So are those used more than once in a schema that would grow beyond `most_values` JSON values, and those that
       would be nested too deeply.
     - Annotations beside a `$ref` (`description`, `default`, …) win over those of what it leads to. Up to draft 7,
-      other keywords beside it have no effect and go; later they apply too, and are joined, by `allOf` where need be.
-    - `$schema` goes, unless the schema would be read otherwise without it, that is as draft 7, or a `$ref` is left.
+      other keywords beside it have no effect and go, with a warning where the schema does not say its draft; later
+      they apply too, and are joined, by `allOf` where need be.
+    - `$schema` goes, unless the schema would be read otherwise without it, or a `$ref` is left; where the schema would
+      be, and did not say its draft, it is told.
     - A `$ref` that leads nowhere within the schema stays, with a warning. Nothing is fetched.
     - A schema with `$dynamicRef` or `$recursiveRef`, or with parts in another draft, stays whole, with a warning.
 
@@ -59,9 +63,10 @@ def inline_refs(schema: JSONObject | bool, *, most_values: int = MOST_VALUES) ->
     try:
         definitions = Definitions(root, draft)
     except Dynamic as error:
-        return Inlined(root, (f"the schema is left as it is: {error}",))
+        return Inlined(root, (f"the schema is left as it is: {error}",), complete=False)
     inliner = _Inliner(definitions, draft, definitions.kept(most_values))
-    return Inlined(inliner.whole(root), definitions.warnings)
+    made = inliner.whole(root)
+    return Inlined(made, (*definitions.warnings, *inliner.warnings()), complete=not definitions.warnings)
 
 
 class _Inliner:
@@ -70,6 +75,7 @@ class _Inliner:
         self._draft = draft
         self._pointers: dict[int, str] = {}  # to the definitions that stay, by their ids
         self._kept: dict[str, Definition] = {}  # by those pointers
+        self._ignored: set[str] = set()  # keywords beside a $ref, which the draft does not read
         for one in kept:
             self._keep(one)
 
@@ -86,10 +92,16 @@ class _Inliner:
         bodies = {pointer.removeprefix("#/$defs/"): self._rewritten(one.node) for pointer, one in self._kept.items()}
         if bodies:
             made["$defs"] = bodies
-        if "$schema" in root and (self._definitions.dangling or _is_read_otherwise_as_draft_7(made, self._draft)):
-            made = {"$schema": root["$schema"], **made}
+        if ("$schema" in root and self._definitions.dangling) or _is_read_otherwise(made, self._draft):
+            made = {"$schema": root.get("$schema", ADDRESSES[self._draft]), **made}
         copied: Node = plain(made)  # data is shared between the places where one definition was put
         return copied
+
+    def warnings(self) -> tuple[str, ...]:
+        if not self._ignored or "$schema" in self._definitions.root:
+            return ()
+        words = f"without effect beside a $ref, and dropped: {listed(sorted(self._ignored))}"
+        return (f"{words}. A schema without $schema and $defs is read as draft 7",)
 
     def _keep(self, one: Definition) -> None:
         if one.node is self._definitions.root:
@@ -106,6 +118,7 @@ class _Inliner:
     def _rewritten(self, node: Node) -> Node | bool:
         link = self._definitions.links.get(id(node))
         if link is not None and self._draft in BEFORE_2019:
+            self._ignored.update(key for key in node if key in VALIDATING and key not in DEFINITIONS)
             node = {key: value for key, value in node.items() if key not in VALIDATING}
         node = {key: value for key, value in node.items() if not self._names(key, value)}
         body = with_subschemas(node, self._rewritten)
@@ -138,8 +151,9 @@ def _joined(target: Node | bool, beside: Node) -> Node | bool:
     return {**beside, "allOf": [*beside.get("allOf", ()), target]}
 
 
-def _is_read_otherwise_as_draft_7(schema: Node, draft: Draft) -> bool:
-    if draft in ("draft-04", "draft-07"):
+def _is_read_otherwise(schema: Node, draft: Draft) -> bool:
+    """Whether a schema in a draft would be read otherwise where it does not say so."""
+    if draft == draft_of(schema) or draft == "draft-04":
         return draft == "draft-04"
     pending = [schema]
     while pending:

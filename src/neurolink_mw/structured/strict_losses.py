@@ -26,7 +26,7 @@ def strict_losses(schema: JSONObject | bool) -> tuple[str, ...]:
     what is no schema.
     """
     inlined = inline_refs(schema)
-    if inlined.warnings:  # which a strict schema cannot be made of
+    if not inlined.complete:  # which a strict schema cannot be made of
         return ("native JSON output takes only schemas that stand for themselves", *inlined.warnings)
     asked, strict = dict(inlined.schema), strict_schema(schema)
     told: list[str] = []
