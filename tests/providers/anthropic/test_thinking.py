@@ -289,3 +289,30 @@ def test_while_it_thinks_a_model_takes_no_sampling_settings(config: Json) -> Non
 
 def test_while_it_does_not_a_model_takes_them() -> None:
     assert quiet(options(temperature=0.2, provider_options=thinking("disabled")), SONNET_46)["temperature"] == 0.2
+
+
+# ------------------------------------------------------------------------------------------- thinking and the choice
+
+
+@pytest.mark.parametrize(
+    ("config", "thinks"),
+    [(budget(2048), True), (thinking("adaptive"), True), (thinking("disabled"), False), (None, False)],
+    ids=["budget", "adaptive", "disabled", "not said"],
+)
+@pytest.mark.parametrize(
+    ("choice", "free", "is_forced"),
+    [
+        (ToolChoice("required"), "any", True),
+        (ToolChoice("tool", "look"), "tool", True),
+        (ToolChoice("auto"), "auto", False),
+        (ToolChoice("none"), "none", False),
+    ],
+    ids=lambda choice: getattr(choice, "type", None),
+)
+def test_a_choice_is_forced_where_the_model_was_not_told_to_think_and_else_left_to_it_with_one_warning_j02(
+    config: Json | None, thinks: bool, choice: ToolChoice, free: str, is_forced: bool
+) -> None:
+    native, features = request(options(tools=[LOOK], tool_choice=choice, provider_options=config), SONNET_46)
+    downgraded = thinks and is_forced
+    assert native["tool_choice"]["type"] == ("auto" if downgraded else free)
+    assert features.count("toolChoice") == downgraded
