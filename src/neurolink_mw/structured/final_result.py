@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from ..protocol import JSONObject
+from ..protocol import CallOptions, JSONObject
 from ..protocol.tokens import json_text
 from .by_schema import by_schema
 from .inline_refs import inline_refs
@@ -18,6 +18,22 @@ FINAL_RESULT_DESCRIPTION: Final = (
     "Returns the final structured result. You MUST call this tool once you have gathered all the information you need, "
     "and only then. Its arguments are the result itself: data that matches the schema of this tool."
 )
+
+ANSWER_TOOL_NAME: Final = "json"
+"""The name of the answer's tool where it is the only one of a call."""
+
+ANSWER_TOOL_DESCRIPTION: Final = "Give the answer by calling this tool: its input is the answer."
+
+
+def is_described_as_answer(description: object) -> bool:
+    """Whether a tool's description is that of an answer's tool. A tool of the caller's may have one of the names."""
+    return isinstance(description, str) and description.startswith((ANSWER_TOOL_DESCRIPTION, FINAL_RESULT_DESCRIPTION))
+
+
+def wanted_schema(options: CallOptions) -> JSONObject | None:
+    """The schema that the answer to a call has to fit; None where the call has none."""
+    wanted = options.response_format
+    return None if wanted is None or wanted.type != "json" else wanted.schema
 
 
 def tool_answer_instruction(name: str) -> str:

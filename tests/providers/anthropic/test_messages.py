@@ -10,6 +10,7 @@ from neurolink_mw.errors import InvalidRequestError
 from neurolink_mw.protocol import (
     AssistantPart,
     Message,
+    SystemMessage,
     TextPart,
     ToolApprovalResponsePart,
     ToolMessage,
@@ -286,3 +287,19 @@ def test_tools_are_named_as_declared_in_the_history_too() -> None:
         said("q"), answered(called(name="a.look")), told(result()), tools=[LOOK.replace(name="a.look")]
     )
     assert messages[1]["content"][0]["name"] == "alook"
+
+
+def test_a_native_block_of_blank_text_is_not_sent() -> None:
+    part = UnknownPart(
+        "custom", {"kind": "anthropic.text", "providerOptions": own(block={"type": "text", "text": " "})}
+    )
+    native, _ = warned(
+        options(
+            SystemMessage("", own(block={"type": "text", "text": "\n"})),
+            said("q", part),
+            answered(part, "a"),
+            said("r"),
+        )
+    )
+    assert "system" not in native
+    assert [[block["text"] for block in message["content"]] for message in native["messages"]] == [["q"], ["a"], ["r"]]

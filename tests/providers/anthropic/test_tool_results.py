@@ -102,3 +102,8 @@ def test_a_piece_that_a_result_cannot_carry_is_refused_by_its_place() -> None:
 def test_an_output_without_json_is_refused_by_its_place() -> None:
     problem = refusal(said("q"), answered(called()), told(result(output=JsonOutput(float("nan")))))
     assert problem == "prompt[2].content[0].output: holds a value that has no JSON form"
+
+
+def test_a_native_block_of_blank_text_is_not_sent_in_a_result() -> None:
+    output = ContentOutput((OutputCustom(own(block=text(" "))), OutputText("found")))
+    assert answered_with(output)["content"] == [text("found")]

@@ -448,6 +448,15 @@ def test_claude_is_not_asked_to_reason_by_a_budget_where_the_answer_that_goes_on
     assert faults(native) == []
 
 
+def test_what_the_model_s_own_field_says_of_reasoning_stays_whatever_the_answer_began_with() -> None:
+    said_natively = own(**(THINKING[0] or {}))
+    prompt: list[Message] = [said("q"), answered(called()), told(result())]
+    native, warnings = request(options(*prompt, reasoning="high", temperature=0.5, provider_options=said_natively))
+    assert native["additionalModelRequestFields"]["thinking"] == {"type": "enabled", "budget_tokens": 2048}
+    assert "temperature" not in native["inferenceConfig"]
+    assert "temperature" in warnings
+
+
 def test_claude_reasons_on_behind_a_thought_of_its_own_and_after_the_next_question() -> None:
     thought = ReasoningPart("Hm.", own(signature="s"))
     goes_on: list[Message] = [said("q"), answered(thought, called()), told(result()), answered(called("t2"))]

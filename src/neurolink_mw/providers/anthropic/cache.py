@@ -12,6 +12,7 @@ from typing import Final
 
 from ...protocol import CallWarning
 from ..common.json_values import plain
+from ..common.prompt import some
 from .errors import ErrorReader
 from .native_values import Block
 from .options import part_options
@@ -60,10 +61,10 @@ class CacheMarks:
 
     def tell(self, warnings: list[CallWarning]) -> None:
         if self._misplaced:
-            details = f"{_some(self._misplaced)}: there is no block that the API caches up to; the mark was left out"
+            details = f"{some(self._misplaced)}: there is no block that the API caches up to; the mark was left out"
             warnings.append(CallWarning("unsupported", "cache_control on non-cacheable context", details))
         if self._beyond:
-            details = f"{_some(self._beyond)}: left out, since a request has at most {MOST_MARKS} of these marks"
+            details = f"{some(self._beyond)}: left out, since a request has at most {MOST_MARKS} of these marks"
             warnings.append(CallWarning("unsupported", "cacheControl breakpoint limit", details))
 
     def _wanted(self, provider_options: Mapping[str, object] | None, place: str) -> Block | None:
@@ -84,8 +85,3 @@ class CacheMarks:
             block["cache_control"] = control
         else:
             self._beyond.append(place)
-
-
-def _some(places: Sequence[str]) -> str:
-    more = f" and {len(places) - 1} more" if len(places) > 1 else ""
-    return f"{places[0]}{more}"

@@ -7,11 +7,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from ...protocol import CallOptions, CallWarning, JSONObject, ResponseFormat
 from ...structured import (
-    FINAL_RESULT_DESCRIPTION,
     FINAL_RESULT_TOOL_NAME,
     AnswerTool,
     answer_schema,
@@ -20,14 +19,12 @@ from ...structured import (
     strict_losses,
     strict_schema,
 )
+from ...structured.final_result import ANSWER_TOOL_DESCRIPTION, ANSWER_TOOL_NAME, is_described_as_answer, wanted_schema
 from .limits import Capabilities
 from .native_values import Block
 from .options import ProviderOptions
 from .structured_output import append_final_result_instruction, build_final_result_tool
 from .tool_names import ToolNames
-
-JSON_TOOL: Final = "json"
-_DESCRIPTION: Final = "Give the answer by calling this tool: its input is the answer."
 
 
 class Asked(NamedTuple):
@@ -37,12 +34,6 @@ class Asked(NamedTuple):
     tools: list[Block]
     choice: Block | None
     format: Block | None = None
-
-
-def wanted_schema(options: CallOptions) -> JSONObject | None:
-    """The schema that the answer has to fit; None where the call has none."""
-    wanted = options.response_format
-    return None if wanted is None or wanted.type != "json" else wanted.schema
 
 
 def ask_for_json(
@@ -112,9 +103,8 @@ def answer_tool_of(options: CallOptions, native: Mapping[str, object]) -> Answer
     if schema is None or (isinstance(output, Mapping) and "format" in output):
         return None
     last = tools[-1] if isinstance(tools, Sequence) and tools else None
-    # By what it is described with: a tool of the caller's may have one of the names.
     described = last.get("description") if isinstance(last, Mapping) else None
-    if not isinstance(described, str) or not described.startswith((_DESCRIPTION, FINAL_RESULT_DESCRIPTION)):
+    if not is_described_as_answer(described):
         return None
     return AnswerTool(str(last["name"] if isinstance(last, Mapping) else ""), answer_schema(schema).key)
 
@@ -124,7 +114,7 @@ def _answer_tool(wanted: ResponseFormat, *, alone: bool, warnings: list[CallWarn
     tool = build_final_result_tool(schema)
     warnings.extend(CallWarning("compatibility", "responseFormat", one) for one in answer_schema(schema).warnings)
     if alone:
-        tool = {**tool, "name": JSON_TOOL, "description": _DESCRIPTION}
+        tool = {**tool, "name": ANSWER_TOOL_NAME, "description": ANSWER_TOOL_DESCRIPTION}
     if wanted.description is not None and wanted.description.strip():
         tool["description"] = f"{tool['description']} It is: {wanted.description.strip()}"
     return tool

@@ -35,12 +35,12 @@ from ...protocol import (
 )
 from ..common.conversation import Conversation
 from ..common.json_values import plain
-from ..common.prompt import write_prompt
+from ..common.prompt import options_of, some, write_prompt
 from .cache import CacheMarks
 from .errors import ErrorReader
 from .media import file_block
 from .naming import snake_keys
-from .native_values import Block, snaked
+from .native_values import Block, is_blank, snaked
 from .options import ProviderOptions, part_options
 from .server_calls import ServerCalls
 from .thinking import THOUGHTS
@@ -144,10 +144,8 @@ class _Writer:
 
     def add_system(self, message: SystemMessage, place: str) -> None:
         said = message.provider_options
-        block = self._foreign(said, place)
-        if block is None and message.content.strip():
-            block = {"type": "text", "text": message.content}
-        blocks = [] if block is None else [block]
+        block: Block = self._foreign(said, place) or {"type": "text", "text": message.content}
+        blocks = [] if is_blank(block) else [block]
         if self._talk.is_empty:
             self._system += blocks
             self._marks.set_on_last(blocks, place, said)
@@ -181,12 +179,11 @@ class _Writer:
 
     def add_user_part(self, part: UserPart, place: str) -> None:
         if isinstance(part, TextPart):
-            if part.text.strip():
-                self._add("user", {"type": "text", "text": part.text}, part.provider_options, place)
+            self._add("user", {"type": "text", "text": part.text}, part.provider_options, place)
         elif isinstance(part, FilePart):
             self._add("user", file_block(part, place, self._errors), part.provider_options, place)
-        elif isinstance(part, UnknownPart) and (block := self._foreign(_options_of(part), place)) is not None:
-            self._add("user", block, _options_of(part), place)
+        elif isinstance(part, UnknownPart) and (block := self._foreign(options_of(part), place)) is not None:
+            self._add("user", block, options_of(part), place)
         else:
             raise self._errors.refused(
                 f"{place}: a user message carries text and files here, not a part of type {part.type!r}"
@@ -195,10 +192,9 @@ class _Writer:
     # ---------------------------------------------------------------------------------------------------- assistant
 
     def add_assistant_part(self, part: AssistantPart, place: str) -> None:
-        said = _options_of(part)
+        said = options_of(part)
         if isinstance(part, TextPart):
-            if part.text.strip():
-                self._add("assistant", _answer_text(part), said, place)
+            self._add("assistant", _answer_text(part), said, place)
         elif isinstance(part, ReasoningPart):
             block = self._reasoning(part, place)
             if block is not None:
@@ -283,8 +279,9 @@ class _Writer:
     # ------------------------------------------------------------------------------------------------------- shared
 
     def _add(self, role: str, block: Block, said: Mapping[str, object] | None, place: str) -> None:
-        self._talk.add(role, block)
-        self._keep(block, said, place)
+        if not is_blank(block):
+            self._talk.add(role, block)
+            self._keep(block, said, place)
 
     def _keep(self, block: Block, said: Mapping[str, object] | None, place: str, output: object = None) -> None:
         """Remember a block as one of its message's, and mark it where it, or its output, says so."""
@@ -296,16 +293,16 @@ class _Writer:
 
     def _tell(self) -> None:
         if self._unsigned:
-            message = f"{_some(self._unsigned)} without a signature: left out, since models refuse such reasoning"
+            message = f"{some(self._unsigned)} without a signature: left out, since models refuse such reasoning"
             self._warnings.append(CallWarning("other", message=message))
         if self._unsent:
-            message = f"{_some(self._unsent)}: left out, since sendReasoning is false"
+            message = f"{some(self._unsent)}: left out, since sendReasoning is false"
             self._warnings.append(CallWarning("other", message=message))
         if self._cut_thoughts:
             message = "reasoning at the end of an answer was left out: the API takes none there"
             self._warnings.append(CallWarning("other", message=message))
         if self._server.unknown:
-            details = f"{_some(self._server.unknown)}: run by another provider, and left out with what came of it"
+            details = f"{some(self._server.unknown)}: run by another provider, and left out with what came of it"
             self._warnings.append(CallWarning("unsupported", "provider-executed tool call", details))
 
 
@@ -329,17 +326,3 @@ def _answer_text(part: TextPart) -> Block:
             if isinstance(citation, Mapping)
         ]
     return block
-
-
-def _options_of(part: object) -> Mapping[str, object] | None:
-    """A part's provider options. A `custom` part has them in its data, as metadata where it comes from an answer."""
-    if isinstance(part, UnknownPart):
-        said = part.data.get("providerOptions") or part.data.get("providerMetadata")
-    else:
-        said = getattr(part, "provider_options", None)
-    return said if isinstance(said, Mapping) else None
-
-
-def _some(places: Sequence[str]) -> str:
-    more = f" and {len(places) - 1} more" if len(places) > 1 else ""
-    return f"{places[0]}{more}"

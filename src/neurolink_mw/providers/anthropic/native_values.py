@@ -32,3 +32,8 @@ def snaked(data: object) -> object:
     if isinstance(data, list | tuple):
         return [snaked(item) for item in data]
     return data
+
+
+def is_blank(block: Block) -> bool:
+    """Whether it is a text that says nothing, which the API refuses."""
+    return block.get("type") == "text" and isinstance(text := block.get("text"), str) and not text.strip()

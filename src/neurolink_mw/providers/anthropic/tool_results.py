@@ -34,7 +34,7 @@ from ..common.json_values import json_text, plain
 from .cache import CacheMarks
 from .errors import ErrorReader
 from .media import file_block, own_file_id
-from .native_values import Block, snaked
+from .native_values import Block, is_blank, snaked
 from .options import KEY, part_options
 
 NOTHING: Final = "(no output)"
@@ -111,7 +111,7 @@ def _piece(piece: OutputContent, place: str, errors: ErrorReader) -> Block | Non
         raise errors.refused(f"{place}: a tool result carries no part of type {piece.type!r} here")
     if block["type"] not in _TAKEN:
         raise errors.refused(f"{place}: a tool result carries no block of type {block['type']!r}")
-    return block
+    return None if is_blank(block) else block
 
 
 def output_file(piece: OutputContent, place: str, errors: ErrorReader) -> FilePart | None:

@@ -7,7 +7,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from ...protocol import CallOptions, CallWarning, JSONObject, ResponseFormat
 from ...structured import (
@@ -21,15 +21,13 @@ from ...structured import (
     strict_losses,
     strict_schema,
 )
+from ...structured.final_result import ANSWER_TOOL_DESCRIPTION, ANSWER_TOOL_NAME, is_described_as_answer, wanted_schema
 from ..common.json_values import json_text, plain
 from .capabilities import Capabilities
 from .errors import ErrorReader
 from .native_values import Block
 from .options import ProviderOptions
 from .tool_ids import native_names
-
-JSON_TOOL: Final = "json"
-_DESCRIPTION: Final = "Give the answer by calling this tool: its input is the answer."
 
 
 class JsonAnswer(NamedTuple):
@@ -40,12 +38,6 @@ class JsonAnswer(NamedTuple):
     tool: Block | None = None
     choice: Block | None = None
     system: Block | None = None
-
-
-def wanted_schema(options: CallOptions) -> JSONObject | None:
-    """The schema that the answer has to fit; None where the call has none."""
-    wanted = options.response_format
-    return None if wanted is None or wanted.type != "json" else wanted.schema
 
 
 def json_answer(
@@ -84,10 +76,10 @@ def json_answer(
     wrapped = answer_schema(schema)
     warnings.extend(CallWarning("compatibility", "responseFormat", one) for one in wrapped.warnings)
     alone = way == "forced-tool" and not tools
-    described = _DESCRIPTION if alone else FINAL_RESULT_DESCRIPTION
+    described = ANSWER_TOOL_DESCRIPTION if alone else FINAL_RESULT_DESCRIPTION
     if wanted.description is not None and wanted.description.strip():
         described = f"{described} It is: {wanted.description.strip()}"
-    name = JSON_TOOL if alone else FINAL_RESULT_TOOL_NAME
+    name = ANSWER_TOOL_NAME if alone else FINAL_RESULT_TOOL_NAME
     input_schema = plain(wrapped.schema, "response_format.schema", errors)
     tool: Block = {"toolSpec": {"name": name, "description": described, "inputSchema": {"json": input_schema}}}
     if way == "forced-tool":
@@ -104,9 +96,8 @@ def answer_tool_of(options: CallOptions, native: Mapping[str, object]) -> Answer
     last = tools[-1] if isinstance(tools, Sequence) and tools else {}
     spec = last.get("toolSpec") if isinstance(last, Mapping) else None
     name = spec.get("name") if isinstance(spec, Mapping) else None
-    # By what it is described with: a tool of the caller's may have one of the names.
     described = spec.get("description") if isinstance(spec, Mapping) else None
-    if not isinstance(described, str) or not described.startswith((_DESCRIPTION, FINAL_RESULT_DESCRIPTION)):
+    if not is_described_as_answer(described):
         return None
     return AnswerTool(str(name), answer_schema(schema).key)
 

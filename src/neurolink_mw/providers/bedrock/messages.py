@@ -33,7 +33,7 @@ from ...protocol import (
     UserPart,
 )
 from ..common.json_values import plain
-from ..common.prompt import write_prompt
+from ..common.prompt import options_of, some, write_prompt
 from .capabilities import Capabilities, capabilities_of
 from .conversation import ConverseConversation, is_blank
 from .errors import ErrorReader
@@ -116,7 +116,7 @@ class _Writer:
         self._talk.forget()
 
     def end_part(self, part: UserPart | AssistantPart | ToolPart, place: str) -> None:
-        self._add_cache_point(_options_of(part), place)
+        self._add_cache_point(options_of(part), place)
 
     def end(self, message: UserMessage | AssistantMessage | ToolMessage, place: str) -> None:
         self._add_cache_point(message.provider_options, place)
@@ -150,7 +150,7 @@ class _Writer:
             self._talk.add("user", {"text": part.text})
         elif isinstance(part, FilePart):
             self._talk.add("user", self._file(part, place))
-        elif isinstance(part, UnknownPart) and (block := foreign_block(_options_of(part))) is not None:
+        elif isinstance(part, UnknownPart) and (block := foreign_block(options_of(part))) is not None:
             self._talk.add("user", block)
         else:
             raise self._errors.refused(
@@ -175,7 +175,7 @@ class _Writer:
             self.add_result(part, place, of_server=part_options(part.provider_options).get("serverTool") is True)
         elif isinstance(part, FilePart):
             self._talk.add("assistant", self._file(part, place))
-        elif isinstance(part, UnknownPart) and (block := foreign_block(_options_of(part))) is not None:
+        elif isinstance(part, UnknownPart) and (block := foreign_block(options_of(part))) is not None:
             self._talk.add("assistant", block)
         else:
             details = f"{place} has no place in an assistant message here and was left out"
@@ -255,8 +255,7 @@ class _Writer:
 
     def _tell(self) -> None:
         if self._unsigned:
-            more = f" and {len(self._unsigned) - 1} more" if len(self._unsigned) > 1 else ""
-            details = f"{self._unsigned[0]}{more} without a signature: left out, since models refuse or repeat it"
+            details = f"{some(self._unsigned)} without a signature: left out, since models refuse or repeat it"
             self._warnings.append(CallWarning("unsupported", "reasoning", details))
         if self._tool_parts:
             details = f"{self._tool_parts} tool calls and results were left out: Converse takes none without tools"
@@ -268,12 +267,3 @@ def _answer_text(part: TextPart) -> Block:
     if isinstance(citations, list | tuple) and citations:
         return {"citationsContent": {"content": [{"text": part.text}], "citations": restored(citations)}}
     return {"text": part.text}
-
-
-def _options_of(part: object) -> Mapping[str, object] | None:
-    """A part's provider options. A `custom` part has them in its data, as metadata where it comes from an answer."""
-    if isinstance(part, UnknownPart):
-        said = part.data.get("providerOptions") or part.data.get("providerMetadata")
-    else:
-        said = getattr(part, "provider_options", None)
-    return said if isinstance(said, Mapping) else None

@@ -84,7 +84,7 @@ def build_request(
         bucket_owner=own.bucket_owner,
         with_tools=bool(tools) or comes_by_tool(options, own, capabilities),
     )
-    thinking = after_history(thinking, messages, warnings)
+    thinking = after_history(thinking, own, messages, warnings)
     plan = plan_tools(options, tools, messages, errors, warnings, thinking=thinking.on)
     declared = [] if plan.config is None else tools
     answer = json_answer(options, declared, own, capabilities, errors, warnings, thinking=thinking.on)

@@ -51,20 +51,20 @@ def thinking_of(
     else:
         thinking = _at_level(options.reasoning, capabilities, warnings)
     # Said in the model's own words, it counts as well.
-    fields = own.members.get("additionalModelRequestFields")
-    said = fields.get("thinking") if isinstance(fields, Mapping) else None
-    kind = said.get("type") if isinstance(said, Mapping) else None
+    kind = _said_natively(own).get("type")
     if kind in ("enabled", "adaptive"):
         return thinking._replace(on=True)
     return thinking._replace(fields={}, budget=0, on=False) if kind == "disabled" else thinking
 
 
-def after_history(thinking: Thinking, messages: Sequence[Block], warnings: list[CallWarning]) -> Thinking:
+def after_history(
+    thinking: Thinking, own: ProviderOptions, messages: Sequence[Block], warnings: list[CallWarning]
+) -> Thinking:
     """Reasoning as the messages allow it. With a budget Claude wants an answer that goes on, behind results of tools or
     a text that was begun for it, to have begun with a thought, and refuses the request where it has not. Then it is not
     asked to reason. What the call says in the model's own fields stays as it is."""
     begun = begun_with(messages, lambda block: "toolResult" in block)
-    if not thinking.budget or not begun or any("reasoningContent" in block for block in begun):
+    if not thinking.budget or _said_natively(own) or not begun or any("reasoningContent" in block for block in begun):
         return thinking
     details = (
         "not asked for: the answer that goes on here did not begin with a thought of this model, and with a budget it "
@@ -72,6 +72,13 @@ def after_history(thinking: Thinking, messages: Sequence[Block], warnings: list[
     )
     warnings.append(CallWarning("unsupported", "reasoning", details))
     return thinking._replace(fields={}, budget=0, on=False)
+
+
+def _said_natively(own: ProviderOptions) -> Mapping[str, object]:
+    """`thinking` in the model's own fields; empty where it is not there."""
+    fields = own.members.get("additionalModelRequestFields")
+    said = fields.get("thinking") if isinstance(fields, Mapping) else None
+    return said if isinstance(said, Mapping) else {}
 
 
 def _configured(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Protocol
 
 from ...protocol import (
@@ -14,6 +14,7 @@ from ...protocol import (
     ToolMessage,
     ToolPart,
     ToolResultPart,
+    UnknownPart,
     UserMessage,
     UserPart,
 )
@@ -66,3 +67,18 @@ def write_prompt(prompt: Sequence[Message], writer: PromptWriter, errors: ErrorM
                 raise errors.refused(f"{where}: a tool message carries tool results, not a part of type {part.type!r}")
             writer.end_part(part, where)
         writer.end(message, place)
+
+
+def options_of(part: object) -> Mapping[str, object] | None:
+    """A part's provider options. A `custom` part has them in its data, as metadata where it comes from an answer."""
+    if isinstance(part, UnknownPart):
+        said = part.data.get("providerOptions") or part.data.get("providerMetadata")
+    else:
+        said = getattr(part, "provider_options", None)
+    return said if isinstance(said, Mapping) else None
+
+
+def some(places: Sequence[str]) -> str:
+    """Places, as a warning names them: the first, and how many more."""
+    more = f" and {len(places) - 1} more" if len(places) > 1 else ""
+    return f"{places[0]}{more}"
