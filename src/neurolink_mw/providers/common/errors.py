@@ -10,6 +10,7 @@ import base64
 import html
 import json
 import re
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
 from typing import Final
 from urllib.parse import quote, quote_plus
@@ -29,7 +30,7 @@ _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]+")
 _KEY_SHAPES = re.compile(r"(?i)\b(?:bearer|basic)\s+[\w.~+/=*-]{6,}|\bsk-[\w*.-]{6,}")
 
 
-class HttpErrorReader(ErrorMaker):
+class HttpErrorReader(ErrorMaker, ABC):
     """Makes typed errors for one call. secrets: the texts that must not be quoted from an answer."""
 
     __slots__ = ("_secrets",)
@@ -58,11 +59,11 @@ class HttpErrorReader(ErrorMaker):
         what = f"expected an event stream, and the server sent {sent}"
         return told or self.malformed(what, body, status=status, headers=headers)
 
+    @abstractmethod
     def of_error_in(
         self, native: object, *, status: int | None = None, headers: Mapping[str, str] | None = None
     ) -> ProviderError | None:
         """The error that an answer holds in place of content; None where it holds none."""
-        raise NotImplementedError
 
     def of_transport(
         self, error: BaseException, *, during: str, begun: bool = False, status: int | None = None
